@@ -1,0 +1,203 @@
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use super::{ErrorRecord, Status, StoreError, TaskRecord};
+use crate::{
+    ids::{
+        DefinitionHash, InstanceId, ListName, Partition, QueueName, RunId, TaskName, Ticket,
+        ValueField, WorkerId, WorkflowName,
+    },
+    time::Timestamp,
+};
+
+/// Reads: they change nothing and are not part of the protocol.
+#[async_trait]
+pub trait Inspect: Send + Sync {
+    /// The header of an instance: what decides about waiting for it. `None` if there is no such instance.
+    ///
+    /// # Errors
+    /// [`StoreError::Format`] and [`StoreError::Corrupt`] for a record that cannot be read; else the connection's.
+    async fn header(&self, id: &InstanceId) -> Result<Option<Header>, StoreError>;
+
+    /// All of an instance but its payloads.
+    ///
+    /// # Errors
+    /// As [`Inspect::header`].
+    async fn snapshot(&self, id: &InstanceId) -> Result<Option<Snapshot>, StoreError>;
+
+    /// The errors of failed attempts, newest first, at most [`ErrorRecord::KEPT`].
+    ///
+    /// # Errors
+    /// As [`Inspect::header`].
+    async fn errors(&self, id: &InstanceId) -> Result<Vec<ErrorRecord>, StoreError>;
+
+    /// Payload fields of one run, `None` for a field that is not there or when the id has another run now.
+    ///
+    /// # Errors
+    /// The connection's.
+    async fn values(
+        &self,
+        id: &InstanceId,
+        run: RunId,
+        fields: &[ValueField],
+    ) -> Result<Vec<Option<Bytes>>, StoreError>;
+
+    /// Counts of a partition. Cheap: lengths of lists and sets.
+    ///
+    /// # Errors
+    /// The connection's.
+    async fn counts(&self, partition: Partition) -> Result<Counts, StoreError>;
+
+    /// Finished instances of a status, oldest first, from an offset.
+    ///
+    /// # Errors
+    /// The connection's.
+    async fn finished(
+        &self,
+        partition: Partition,
+        status: Status,
+        offset: usize,
+        limit: usize,
+    ) -> Result<Vec<Finished>, StoreError>;
+
+    /// Tickets of claimed tasks, in the order in which they are looked at next.
+    ///
+    /// # Errors
+    /// The connection's.
+    async fn running(&self, partition: Partition, limit: usize) -> Result<Vec<Ticket>, StoreError>;
+
+    /// Delayed tickets with their due times, soonest first.
+    ///
+    /// # Errors
+    /// The connection's.
+    async fn delayed(
+        &self,
+        partition: Partition,
+        limit: usize,
+    ) -> Result<Vec<(Ticket, Timestamp)>, StoreError>;
+
+    /// Entries of a ready list from its head, as tickets.
+    ///
+    /// # Errors
+    /// The connection's.
+    async fn ready(
+        &self,
+        partition: Partition,
+        list: &ListName,
+        limit: usize,
+    ) -> Result<Vec<Ticket>, StoreError>;
+
+    /// Who holds the claim key of a task, and for how long, in milliseconds; `None` if there is no key.
+    ///
+    /// # Errors
+    /// The connection's.
+    async fn claim_key(
+        &self,
+        id: &InstanceId,
+        task: &TaskName,
+    ) -> Result<Option<(WorkerId, u64)>, StoreError>;
+}
+
+/// The few fields that decide about waiting for an instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    /// The run that is stored.
+    pub run: RunId,
+    /// Its status.
+    pub status: Status,
+    /// The workflow.
+    pub workflow: WorkflowName,
+    /// Its definition.
+    pub definition: DefinitionHash,
+    /// The field that holds the result, once it is decided.
+    pub result: Option<ValueField>,
+    /// Why it failed.
+    pub error: Option<ErrorRecord>,
+    /// Reason and actor of the control that ended it.
+    pub control: Option<ControlRecord>,
+}
+
+/// Who steered an instance, and why.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ControlRecord {
+    /// What was done.
+    pub control: super::Control,
+    /// Why.
+    pub reason: Option<String>,
+    /// Who.
+    pub actor: Option<String>,
+}
+
+/// All of an instance but its payloads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    /// What decides about waiting for it.
+    pub header: Header,
+    /// The workflow's queue.
+    pub queue: QueueName,
+    /// When it was started.
+    pub created_at: Timestamp,
+    /// When a task of it was first claimed.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub finished_at: Option<Timestamp>,
+    /// Live tokens: 0 when it is completed.
+    pub open: i64,
+    /// The crash budget of each task.
+    pub max_crashes: u32,
+    /// Runs of this id that were replaced, newest first, at most 8.
+    pub replaced: Vec<RunId>,
+    /// Labels, creator and trace parent, as stored.
+    pub meta: Option<Bytes>,
+    /// The tasks that have been reached.
+    pub tasks: BTreeMap<TaskName, TaskRecord>,
+    /// The joins that a branch has arrived at.
+    pub joins: BTreeMap<TaskName, JoinRecord>,
+    /// Which payload fields there are, with their lengths in bytes.
+    pub values: BTreeMap<ValueField, usize>,
+}
+
+/// `<arrived> <failed> <need> <total> <fired> <who>`: what is stored of a join.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JoinRecord {
+    /// How many branches arrived.
+    pub arrived: u16,
+    /// How many failed for good.
+    pub failed: u16,
+    /// How many make it fire.
+    pub need: u16,
+    /// How many there are.
+    pub total: u16,
+    /// Whether it has fired.
+    pub fired: bool,
+    /// The nodes that arrived, in order, separated by commas in the record.
+    pub who: Vec<TaskName>,
+}
+
+/// A finished instance, as it stands in its index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finished {
+    /// The instance.
+    pub id: InstanceId,
+    /// The tail of the run that finished.
+    pub tail: crate::ids::RunTail,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// How much there is of what, in one partition.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Entries of each ready list that is not empty.
+    pub ready: BTreeMap<ListName, usize>,
+    /// Delayed tickets.
+    pub delayed: usize,
+    /// Claimed tasks.
+    pub running: usize,
+    /// Finished instances of each status, as far as they are kept.
+    pub finished: BTreeMap<Status, usize>,
+    /// Entries that were set aside.
+    pub aside: usize,
+}

@@ -1,0 +1,21 @@
+//! Requests and replies: one file for each transition.
+
+mod claim;
+mod control;
+mod extend;
+mod hint;
+mod release;
+mod settle;
+mod start;
+mod tick;
+
+pub use claim::{AsideEntry, ClaimReply, ClaimRequest, Claimed, Parking, TaskLimits};
+pub use control::{Control, ControlReply, ControlRequest};
+pub use extend::{ExtendRequest, Held, Holding};
+pub use hint::{Hint, Hints, StatusEvent, StatusEvents};
+pub use release::{ReleaseReply, ReleaseRequest};
+pub use settle::{
+    ClaimNext, ErrorKind, ErrorRecord, SettleReply, SettleRequest, Settlement, Verdict,
+};
+pub use start::{Begin, IdPolicy, StartItem, StartReply};
+pub use tick::{Clocks, Gate, KeeperRole, Recovered, Recovery, Retention, TickReply, TickRequest};
