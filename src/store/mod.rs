@@ -7,6 +7,7 @@
 mod inspect;
 pub mod memory;
 mod record;
+pub mod redis;
 mod types;
 
 use std::{fmt, num::NonZeroU16, sync::Arc};

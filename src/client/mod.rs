@@ -1,0 +1,1 @@
+//! Start, steer and await instances.

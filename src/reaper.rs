@@ -1,0 +1,1 @@
+//! Recovers what dead workers held, on its own.

@@ -1,0 +1,1 @@
+//! On Redis: one Lua script for each transition.

@@ -1,0 +1,1 @@
+//! A process that claims tasks and runs handlers.

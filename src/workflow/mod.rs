@@ -1,0 +1,1 @@
+//! Pure: the typed builder, the graph, its policies and its hash.
