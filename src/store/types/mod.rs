@@ -1,5 +1,6 @@
 //! Requests and replies: one file for each transition.
 
+mod check;
 mod claim;
 mod control;
 mod extend;
@@ -9,6 +10,7 @@ mod settle;
 mod start;
 mod tick;
 
+pub(crate) use check::Bounds;
 pub use claim::{AsideEntry, ClaimReply, ClaimRequest, Claimed, Parking, TaskLimits};
 pub use control::{Control, ControlReply, ControlRequest};
 pub use extend::{ExtendRequest, Held, Holding};
