@@ -117,6 +117,13 @@ pub trait Store: Inspect + fmt::Debug + Send + Sync + 'static {
         workflow: &WorkflowName,
     ) -> Result<Option<(DefinitionHash, Bytes)>, StoreError>;
 
+    /// A store of the same data with connections of its own, made on the calling runtime: for heartbeats, which have to
+    /// go on when the runtime of this store is held up.
+    ///
+    /// # Errors
+    /// The connection's.
+    async fn separate(&self) -> Result<Arc<dyn Store>, StoreError>;
+
     /// Opens a mailbox in all partitions.
     ///
     /// # Errors

@@ -278,6 +278,10 @@ impl Store for MemoryStore {
         Ok(self.state().definition(workflow))
     }
 
+    async fn separate(&self) -> Result<Arc<dyn Store>, StoreError> {
+        Ok(Arc::new(self.clone()))
+    }
+
     async fn mailbox(&self, mailbox: MailboxId) -> Result<Hints, StoreError> {
         Ok(self.mailboxes().open(mailbox))
     }
