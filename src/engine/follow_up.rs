@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use crate::ids::{InputRef, ListName, TaskName, ValueField};
+use crate::{
+    ids::{InputRef, ListName, TaskName, ValueField},
+    workflow::Limits,
+};
 
 /// One consequence of a settled node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,27 +46,4 @@ pub struct Next {
     pub input: InputRef,
     /// What bounds an attempt at it, for the store to write the deadline down when it is claimed at once.
     pub limits: Limits,
-}
-
-/// The bounds in time of a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Limits {
-    /// For each attempt, counted from its claim. Default: none.
-    pub timeout: Option<Duration>,
-    /// Over all attempts, counted from the first claim. Default: none.
-    pub deadline: Option<Duration>,
-}
-
-impl Limits {
-    /// Neither bound.
-    pub const NONE: Self = Self {
-        timeout: None,
-        deadline: None,
-    };
-
-    /// Whether there is no bound at all.
-    #[must_use]
-    pub fn is_none(&self) -> bool {
-        self.timeout.is_none() && self.deadline.is_none()
-    }
 }

@@ -1,5 +1,10 @@
 //! Pure: from a graph, a node and what happened in it to what must be stored because of it.
+//!
+//! No async, clock, randomness or IO: those are arguments. A store only applies what is decided here, so two stores
+//! cannot drift apart.
 
 mod follow_up;
 
-pub use follow_up::{FollowUp, Limits, Next};
+pub use follow_up::{FollowUp, Next};
+
+pub use crate::workflow::Limits;

@@ -20,14 +20,14 @@ pub use self::{
     record::{Status, TaskRecord, TaskState},
     types::{
         AsideEntry, Begin, ClaimNext, ClaimReply, ClaimRequest, Claimed, Clocks, Control,
-        ControlReply, ControlRequest, ErrorKind, ErrorRecord, ExtendRequest, Gate, Held, Hint,
-        Hints, Holding, IdPolicy, KeeperRole, Parking, Recovered, Recovery, ReleaseReply,
-        ReleaseRequest, Retention, SettleReply, SettleRequest, Settlement, StartItem, StartReply,
-        StatusEvent, StatusEvents, TaskLimits, TickReply, TickRequest, Verdict,
+        ControlReply, ControlRequest, ErrorRecord, ExtendRequest, Gate, Held, Hint, Hints, Holding,
+        IdPolicy, KeeperRole, Parking, Recovered, Recovery, ReleaseReply, ReleaseRequest,
+        Retention, SettleReply, SettleRequest, Settlement, StartItem, StartReply, StatusEvent,
+        StatusEvents, TaskLimits, TickReply, TickRequest, Verdict,
     },
 };
-pub use crate::error::StoreError;
 use crate::ids::{DefinitionHash, InstanceId, MailboxId, Partition, RunId, WorkflowName};
+pub use crate::{error::StoreError, task::ErrorKind};
 
 /// One method for each transition. All are atomic; dropping the future of a call leaves it undecided whether it was
 /// carried out, as a lost reply does.

@@ -16,8 +16,6 @@ pub use control::{Control, ControlReply, ControlRequest};
 pub use extend::{ExtendRequest, Held, Holding};
 pub use hint::{Hint, Hints, StatusEvent, StatusEvents};
 pub use release::{ReleaseReply, ReleaseRequest};
-pub use settle::{
-    ClaimNext, ErrorKind, ErrorRecord, SettleReply, SettleRequest, Settlement, Verdict,
-};
+pub use settle::{ClaimNext, ErrorRecord, SettleReply, SettleRequest, Settlement, Verdict};
 pub use start::{Begin, IdPolicy, StartItem, StartReply};
 pub use tick::{Clocks, Gate, KeeperRole, Recovered, Recovery, Retention, TickReply, TickRequest};

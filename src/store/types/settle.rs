@@ -7,6 +7,7 @@ use super::{Claimed, Holding};
 use crate::{
     engine::FollowUp,
     ids::{Nonce, Partition, TaskName, WorkerId},
+    task::ErrorKind,
     time::Timestamp,
 };
 
@@ -118,23 +119,4 @@ impl ErrorRecord {
     pub fn time(&self) -> Timestamp {
         Timestamp::from_millis(self.at)
     }
-}
-
-/// Why an attempt failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum ErrorKind {
-    /// The handler returned an error.
-    Error,
-    /// The handler returned an error that no retry can mend.
-    Permanent,
-    /// The handler panicked.
-    Panic,
-    /// The attempt took longer than its timeout.
-    Timeout,
-    /// All attempts together took longer than the task's deadline.
-    Deadline,
-    /// The worker stopped without a word.
-    Crash,
 }
