@@ -1,1 +1,325 @@
 //! On Redis: one Lua script for each transition.
+//!
+//! A script call is one round trip on a connection that all calls of a store share; payloads over 256 KiB go over
+//! connections of their own, hints come over one more. The store tries each call once: after an ambiguous failure the
+//! caller repeats it, which is safe for every call. Only what the server refuses for a moment before anything was
+//! written (a slot that moves, a failover) is tried again, up to the response timeout.
+
+mod config;
+mod connect;
+mod connection;
+mod decode;
+mod error;
+mod inspect;
+mod keys;
+mod mailbox;
+mod script;
+mod scripts;
+#[cfg(feature = "tls")]
+mod tls;
+
+use std::{
+    fmt,
+    num::NonZeroU16,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+pub use self::config::RedisStoreBuilder;
+use self::{
+    config::Settings,
+    connection::{Bulk, Lane, Server},
+    keys::{Keys, PartitionKeys},
+    mailbox::Hub,
+};
+use crate::{
+    error::StoreError,
+    ids::{DefinitionHash, InstanceId, ListName, MailboxId, Partition, RunId, TaskName, Ticket, ValueField, WorkerId, WorkflowName},
+    store::{
+        ClaimReply, ClaimRequest, ControlReply, ControlRequest, Counts, ErrorRecord, ExtendRequest,
+        Finished, Header, Held, Hints, Inspect, ReleaseReply, ReleaseRequest, SettleReply,
+        SettleRequest, Snapshot, StartItem, StartReply, Status, StatusEvents, Store, TickReply,
+        TickRequest,
+    },
+    time::Timestamp,
+};
+
+/// State on Redis 6.2 or newer: a single server, one behind Sentinel, or a cluster. Cheap to clone; clones share
+/// connections.
+#[derive(Clone)]
+pub struct RedisStore(Arc<Inner>);
+
+struct Inner {
+    settings: Settings,
+    keys: Keys,
+    server: Arc<Server>,
+    lane: Lane,
+    bulk: Bulk,
+    hub: Hub,
+    /// SPUBLISH where mailboxes are sharded.
+    sharded: bool,
+    /// The highest count of transitions seen, for each partition.
+    seen: Mutex<Vec<u64>>,
+    builder: RedisStoreBuilder,
+}
+
+impl fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisStore")
+            .field("server", &self.0.settings.shown)
+            .field("namespace", &self.0.settings.namespace)
+            .field("partitions", &self.0.settings.partitions)
+            .finish_non_exhaustive()
+    }
+}
+
+impl RedisStore {
+    /// Connects with the defaults: namespace `tenure`, payloads up to 16 MiB, 3 s to answer.
+    ///
+    /// Addresses: `redis://[user][:password@]host[:port][/db]`, `rediss://` (feature `tls`), `redis+unix:///path`,
+    /// `redis+cluster://host:port,host:port`.
+    ///
+    /// # Errors
+    /// As [`RedisStoreBuilder::connect`].
+    pub async fn connect(url: impl AsRef<str>) -> Result<Self, StoreError> {
+        Self::builder(url).connect().await
+    }
+
+    /// A builder for a store at this address.
+    #[must_use]
+    pub fn builder(url: impl AsRef<str>) -> RedisStoreBuilder {
+        RedisStoreBuilder::new(url.as_ref())
+    }
+}
+
+impl Inner {
+    fn keys_of(&self, partition: Partition) -> Result<PartitionKeys<'_>, StoreError> {
+        self.keys.of(partition).ok_or_else(|| StoreError::Request {
+            what: "the partition",
+            allowed: format!("below {}", self.settings.partitions),
+            given: partition.to_string(),
+        })
+    }
+
+    fn publish_command(&self) -> &'static str {
+        if self.sharded { "SPUBLISH" } else { "PUBLISH" }
+    }
+
+    /// `1` where slots can move, so that scripts look at their keys first.
+    fn guard(&self) -> &'static str {
+        if self.settings.cluster { "1" } else { "0" }
+    }
+
+    fn check_size(&self, what: impl FnOnce() -> String, size: usize) -> Result<(), StoreError> {
+        let limit = self.settings.max_payload;
+        if size <= limit {
+            return Ok(());
+        }
+        Err(StoreError::TooLarge {
+            what: what(),
+            size,
+            limit,
+        })
+    }
+
+    fn corrupt(&self, id: &InstanceId, what: &str, reason: String) -> StoreError {
+        let partition = id.partition(self.settings.partitions);
+        StoreError::Corrupt {
+            key: self
+                .keys
+                .of(partition)
+                .map_or_else(|| id.to_string(), |keys| keys.instance(id)),
+            what: what.to_owned(),
+            reason,
+        }
+    }
+
+    fn unreadable(&self, id: &InstanceId) -> StoreError {
+        self.corrupt(id, "the snapshot", "it is not one".to_owned())
+    }
+
+    fn format(&self, id: &InstanceId, found: String) -> StoreError {
+        StoreError::Format {
+            id: id.clone(),
+            found,
+            supported: 1,
+        }
+    }
+
+    /// Whether the count of transitions fell: the server lost history.
+    fn fell(&self, partition: Partition, seq: u64) -> bool {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(highest) = seen.get_mut(usize::from(partition.number())) else {
+            return false;
+        };
+        let fell = seq < *highest;
+        *highest = seq;
+        fell
+    }
+
+    async fn claim(&self, request: &ClaimRequest) -> Result<ClaimReply, StoreError> {
+        let answer = scripts::claim::call(self, request).await?;
+        let mut reply = answer.reply;
+        if self.fell(request.partition, answer.seq) {
+            let key = self.keys_of(request.partition)?.meta();
+            let mut cmd = redis::cmd("HINCRBY");
+            cmd.arg(key).arg("epoch").arg(1);
+            reply.epoch = self.command("claim", &cmd).await?;
+            tracing::warn!(
+                partition = %request.partition,
+                epoch = reply.epoch,
+                "the store went back to an older history: transitions that were acknowledged may be lost"
+            );
+        }
+        Ok(reply)
+    }
+}
+
+#[async_trait]
+impl Store for RedisStore {
+    fn partitions(&self) -> NonZeroU16 {
+        self.0.settings.partitions
+    }
+
+    fn max_payload(&self) -> usize {
+        self.0.settings.max_payload
+    }
+
+    async fn start(
+        &self,
+        partition: Partition,
+        items: Vec<StartItem>,
+    ) -> Result<Vec<StartReply>, StoreError> {
+        scripts::start::call(&self.0, partition, &items).await
+    }
+
+    async fn claim(&self, request: ClaimRequest) -> Result<ClaimReply, StoreError> {
+        self.0.claim(&request).await
+    }
+
+    async fn extend(&self, request: ExtendRequest) -> Result<Vec<Held>, StoreError> {
+        scripts::extend::call(&self.0, &request).await
+    }
+
+    async fn settle(&self, request: SettleRequest) -> Result<Vec<SettleReply>, StoreError> {
+        scripts::settle::call(&self.0, &request).await
+    }
+
+    async fn release(&self, request: ReleaseRequest) -> Result<Vec<ReleaseReply>, StoreError> {
+        scripts::release::call(&self.0, &request).await
+    }
+
+    async fn tick(&self, request: TickRequest) -> Result<TickReply, StoreError> {
+        scripts::tick::call(&self.0, &request).await
+    }
+
+    async fn control(&self, request: ControlRequest) -> Result<ControlReply, StoreError> {
+        scripts::control::call(&self.0, &request).await
+    }
+
+    async fn watch(
+        &self,
+        id: &InstanceId,
+        run: RunId,
+        mailbox: &MailboxId,
+    ) -> Result<Option<Header>, StoreError> {
+        scripts::watch::call(&self.0, id, run, mailbox).await
+    }
+
+    async fn publish(
+        &self,
+        workflow: &WorkflowName,
+        hash: DefinitionHash,
+        definition: Bytes,
+    ) -> Result<(), StoreError> {
+        scripts::publish::call(&self.0, workflow, hash, definition).await
+    }
+
+    async fn definition(
+        &self,
+        workflow: &WorkflowName,
+    ) -> Result<Option<(DefinitionHash, Bytes)>, StoreError> {
+        self.0.definition(workflow).await
+    }
+
+    async fn mailbox(&self, mailbox: MailboxId) -> Result<Hints, StoreError> {
+        mailbox::hints(&self.0, &mailbox).await
+    }
+
+    async fn events(&self) -> Result<StatusEvents, StoreError> {
+        mailbox::events(&self.0).await
+    }
+
+    async fn separate(&self) -> Result<Arc<dyn Store>, StoreError> {
+        Ok(Arc::new(Self(Arc::new(self.0.separate()?))))
+    }
+}
+
+#[async_trait]
+impl Inspect for RedisStore {
+    async fn header(&self, id: &InstanceId) -> Result<Option<Header>, StoreError> {
+        self.0.header(id).await
+    }
+
+    async fn snapshot(&self, id: &InstanceId) -> Result<Option<Snapshot>, StoreError> {
+        self.0.snapshot(id).await
+    }
+
+    async fn errors(&self, id: &InstanceId) -> Result<Vec<ErrorRecord>, StoreError> {
+        self.0.errors(id).await
+    }
+
+    async fn values(
+        &self,
+        id: &InstanceId,
+        run: RunId,
+        fields: &[ValueField],
+    ) -> Result<Vec<Option<Bytes>>, StoreError> {
+        self.0.values(id, run, fields).await
+    }
+
+    async fn counts(&self, partition: Partition) -> Result<Counts, StoreError> {
+        self.0.counts(partition).await
+    }
+
+    async fn finished(
+        &self,
+        partition: Partition,
+        status: Status,
+        offset: usize,
+        limit: usize,
+    ) -> Result<Vec<Finished>, StoreError> {
+        self.0.finished(partition, status, offset, limit).await
+    }
+
+    async fn running(&self, partition: Partition, limit: usize) -> Result<Vec<Ticket>, StoreError> {
+        self.0.running(partition, limit).await
+    }
+
+    async fn delayed(
+        &self,
+        partition: Partition,
+        limit: usize,
+    ) -> Result<Vec<(Ticket, Timestamp)>, StoreError> {
+        self.0.delayed(partition, limit).await
+    }
+
+    async fn ready(
+        &self,
+        partition: Partition,
+        list: &ListName,
+        limit: usize,
+    ) -> Result<Vec<Ticket>, StoreError> {
+        self.0.ready(partition, list, limit).await
+    }
+
+    async fn claim_key(
+        &self,
+        id: &InstanceId,
+        task: &TaskName,
+    ) -> Result<Option<(WorkerId, u64)>, StoreError> {
+        self.0.claim_key(id, task).await
+    }
+}

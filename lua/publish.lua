@@ -1,0 +1,14 @@
+-- publish: stores a definition; the first publication of a hash moves the name to it.
+-- KEYS     1 {ns}:def:<hash> string · 2 {ns}:workflow:<name> string
+-- DERIVED  none
+-- ARGV     1 hash · 2 definition
+-- RETURNS  published | known
+-- COST     O(1)
+-- CALLED   RedisStore::publish
+if call('EXISTS', KEYS[1]) == 1 then
+  if call('EXISTS', KEYS[2]) == 0 then call('SET', KEYS[2], ARGV[1]) end
+  return 'known'
+end
+call('SET', KEYS[2], ARGV[1])
+call('SET', KEYS[1], ARGV[2])
+return 'published'

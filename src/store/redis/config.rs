@@ -1,0 +1,405 @@
+//! Addresses and settings.
+
+use std::{fmt, num::NonZeroU16, time::Duration};
+
+use redis::{
+    Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo,
+    cluster::ClusterClient,
+    io::tcp::{TcpSettings, socket2::TcpKeepalive},
+    sentinel::{SentinelClientBuilder, SentinelServerType},
+};
+
+use super::{RedisStore, connection::{CONNECT, Server}};
+use crate::{error::StoreError, ids::Namespace};
+
+/// What a call may take at least and at most before it counts as unanswered.
+const RESPONSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(60));
+/// Payloads may not be larger than what a Redis string can hold.
+const LARGEST: usize = 512 * 1024 * 1024;
+
+/// What a store is connected with.
+#[derive(Debug, Clone)]
+pub(super) struct Settings {
+    pub(super) namespace: Namespace,
+    pub(super) partitions: NonZeroU16,
+    pub(super) max_payload: usize,
+    pub(super) response_timeout: Duration,
+    /// The address without user and password.
+    pub(super) shown: String,
+    pub(super) cluster: bool,
+}
+
+/// Where the server is. Addresses may hold passwords and are never shown as they are.
+#[derive(Clone)]
+enum Target {
+    One(String),
+    Cluster(Vec<String>),
+    Sentinel {
+        master: String,
+        sentinels: Vec<String>,
+        data: Option<String>,
+    },
+}
+
+/// Makes a [`RedisStore`]; from [`RedisStore::builder`].
+#[derive(Clone)]
+pub struct RedisStoreBuilder {
+    target: Target,
+    namespace: Namespace,
+    partitions: Option<u16>,
+    max_payload: usize,
+    response_timeout: Duration,
+}
+
+impl fmt::Debug for RedisStoreBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisStoreBuilder")
+            .field("server", &self.target.shown())
+            .field("namespace", &self.namespace)
+            .field("partitions", &self.partitions)
+            .field("max_payload", &self.max_payload)
+            .field("response_timeout", &self.response_timeout)
+            .finish()
+    }
+}
+
+impl RedisStoreBuilder {
+    pub(super) fn new(url: &str) -> Self {
+        let target = match url.split_once("://") {
+            Some((scheme @ ("redis+cluster" | "rediss+cluster"), rest)) => {
+                Target::Cluster(cluster_urls(scheme, rest))
+            }
+            _ => Target::One(url.to_owned()),
+        };
+        Self {
+            target,
+            namespace: Namespace::default(),
+            partitions: None,
+            max_payload: 16 * 1024 * 1024,
+            response_timeout: Duration::from_secs(3),
+        }
+    }
+
+    /// The prefix of all keys. Default: `tenure`.
+    #[must_use]
+    pub fn namespace(mut self, namespace: Namespace) -> Self {
+        self.namespace = namespace;
+        self
+    }
+
+    /// How many partitions the namespace has; on a cluster each may live on another node. It is written when the
+    /// namespace is first used and cannot be changed afterwards: another number is an error at connect.
+    /// Default: what is stored, or 1 for a new namespace.
+    #[must_use]
+    pub fn partitions(mut self, partitions: u16) -> Self {
+        self.partitions = Some(partitions);
+        self
+    }
+
+    /// The largest input or output in bytes; larger ones are refused before they are sent. Default: 16 MiB.
+    #[must_use]
+    pub fn max_payload(mut self, bytes: usize) -> Self {
+        self.max_payload = bytes;
+        self
+    }
+
+    /// How long a call may go unanswered, from 100 ms to 60 s; calls with large payloads get ten times as long.
+    /// Default: 3 s.
+    #[must_use]
+    pub fn response_timeout(mut self, timeout: Duration) -> Self {
+        self.response_timeout = timeout;
+        self
+    }
+
+    /// Connects to a Redis Cluster through some of its nodes, given as `redis://` addresses; user and password are
+    /// those of the first. The same as an address `redis+cluster://host:port,host:port`.
+    #[must_use]
+    pub fn cluster(mut self, nodes: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.target = Target::Cluster(nodes.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Connects to the master of this name that Sentinels know, given as `redis://` addresses. User and password of the
+    /// data nodes are those of the address that the builder was made with, which names no server then; those of the
+    /// Sentinels are in their own addresses.
+    #[must_use]
+    pub fn sentinel(
+        mut self,
+        master: impl Into<String>,
+        sentinels: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Self {
+        let data = match self.target {
+            Target::One(url) => Some(url),
+            Target::Cluster(_) => None,
+            Target::Sentinel { data, .. } => data,
+        };
+        self.target = Target::Sentinel {
+            master: master.into(),
+            sentinels: sentinels.into_iter().map(Into::into).collect(),
+            data,
+        };
+        self
+    }
+
+    /// Connects, and checks that the server can hold Tenure's data: its version, the rights of the user (by touching
+    /// every kind of key and channel), the number of partitions. Warns in the log, in a sentence each, when its
+    /// settings can lose data.
+    ///
+    /// # Errors
+    /// [`StoreError::Address`], [`StoreError::Request`], [`StoreError::Unavailable`], [`StoreError::Login`],
+    /// [`StoreError::Right`], [`StoreError::Unsuitable`], [`StoreError::Partitions`].
+    ///
+    /// Dropping the future leaves at most the number of partitions written.
+    pub async fn connect(self) -> Result<RedisStore, StoreError> {
+        RedisStore::open(self).await
+    }
+
+    pub(super) fn asked_partitions(&self) -> Result<Option<NonZeroU16>, StoreError> {
+        let check = |asked: u16| {
+            NonZeroU16::new(asked)
+                .filter(|count| count.get() <= 1024)
+                .ok_or_else(|| StoreError::Request {
+                    what: "the number of partitions",
+                    allowed: "from 1 to 1024".to_owned(),
+                    given: asked.to_string(),
+                })
+        };
+        self.partitions.map(check).transpose()
+    }
+
+    pub(super) fn settings(&self, partitions: NonZeroU16) -> Result<Settings, StoreError> {
+        if !(RESPONSE.0..=RESPONSE.1).contains(&self.response_timeout) {
+            return Err(StoreError::Request {
+                what: "the response timeout",
+                allowed: format!("from {:?} to {:?}", RESPONSE.0, RESPONSE.1),
+                given: format!("{:?}", self.response_timeout),
+            });
+        }
+        if !(1..=LARGEST).contains(&self.max_payload) {
+            return Err(StoreError::Request {
+                what: "the largest payload",
+                allowed: format!("from 1 to {LARGEST} bytes"),
+                given: self.max_payload.to_string(),
+            });
+        }
+        Ok(Settings {
+            namespace: self.namespace.clone(),
+            partitions,
+            max_payload: self.max_payload,
+            response_timeout: self.response_timeout,
+            shown: self.target.shown(),
+            cluster: matches!(self.target, Target::Cluster(_)),
+        })
+    }
+
+    pub(super) fn server(&self) -> Result<Server, StoreError> {
+        let timeout = self.response_timeout;
+        match &self.target {
+            Target::One(url) => Client::open(info(url, timeout)?)
+                .map(Server::One)
+                .map_err(|e| address(url, e)),
+            Target::Cluster(urls) => cluster(urls, timeout),
+            Target::Sentinel {
+                master,
+                sentinels,
+                data,
+            } => sentinel(master, sentinels, data.as_deref(), timeout),
+        }
+    }
+}
+
+impl Target {
+    fn shown(&self) -> String {
+        let all = |urls: &[String]| urls.iter().map(|url| shown(url)).collect::<Vec<_>>().join(",");
+        match self {
+            Self::One(url) => shown(url),
+            Self::Cluster(urls) => all(urls),
+            Self::Sentinel {
+                master, sentinels, ..
+            } => format!("{master} by {}", all(sentinels)),
+        }
+    }
+}
+
+/// An address without user, password and parameters.
+fn shown(url: &str) -> String {
+    let (scheme, rest) = url.split_once(':').unwrap_or(("", url));
+    let rest = rest.trim_start_matches("//");
+    let rest = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    if scheme.is_empty() {
+        return rest.to_owned();
+    }
+    format!("{scheme}://{rest}")
+}
+
+fn address(url: &str, reason: impl fmt::Display) -> StoreError {
+    StoreError::Address {
+        url: shown(url),
+        reason: reason.to_string(),
+    }
+}
+
+fn cluster_urls(scheme: &str, rest: &str) -> Vec<String> {
+    let scheme = scheme.trim_end_matches("+cluster");
+    let (login, hosts) = rest
+        .rsplit_once('@')
+        .map_or((String::new(), rest), |(login, hosts)| {
+            (format!("{login}@"), hosts)
+        });
+    hosts
+        .split(',')
+        .map(|host| format!("{scheme}://{login}{}", host.trim()))
+        .collect()
+}
+
+fn info(url: &str, timeout: Duration) -> Result<ConnectionInfo, StoreError> {
+    let (scheme, _) = url.split_once(':').unwrap_or_default();
+    let known = [
+        "redis", "rediss", "valkey", "valkeys", "unix", "redis+unix", "valkey+unix",
+    ];
+    if !known.contains(&scheme) {
+        return Err(address(
+            url,
+            "it must begin with redis://, rediss://, redis+unix:// or redis+cluster://",
+        ));
+    }
+    if matches!(scheme, "rediss" | "valkeys") {
+        encrypted(url)?;
+    }
+    let info = url.into_connection_info().map_err(|e| address(url, e))?;
+    let tcp = TcpSettings::default()
+        .set_nodelay(true)
+        .set_keepalive(
+            TcpKeepalive::new()
+                .with_time(Duration::from_secs(5))
+                .with_interval(Duration::from_secs(2)),
+        );
+    #[cfg(target_os = "linux")]
+    let tcp = tcp.set_user_timeout(timeout * 2);
+    Ok(info.set_tcp_settings(tcp))
+}
+
+#[cfg(not(feature = "tls"))]
+fn encrypted(url: &str) -> Result<(), StoreError> {
+    Err(address(
+        url,
+        "encrypted connections need the feature `tls` of the crate `tenure`",
+    ))
+}
+
+#[cfg(feature = "tls")]
+#[expect(clippy::unnecessary_wraps, reason = "without the feature it refuses")]
+fn encrypted(_url: &str) -> Result<(), StoreError> {
+    super::tls::install_provider();
+    Ok(())
+}
+
+fn cluster(urls: &[String], timeout: Duration) -> Result<Server, StoreError> {
+    let Some(first) = urls.first() else {
+        return Err(address("redis+cluster:", "no node is named"));
+    };
+    let nodes = urls
+        .iter()
+        .map(|url| info(url, timeout))
+        .collect::<Result<Vec<_>, _>>()?;
+    let tcp = nodes[0].tcp_settings().clone();
+    ClusterClient::builder(nodes.clone())
+        .connection_timeout(CONNECT)
+        .response_timeout(timeout)
+        .overall_response_timeout(Some(timeout))
+        .retries(8)
+        .max_retry_wait(200)
+        .min_retry_wait(5)
+        .tcp_settings(tcp)
+        .build()
+        .map(|client| Server::Cluster { client, nodes })
+        .map_err(|e| address(first, e))
+}
+
+fn sentinel(
+    master: &str,
+    sentinels: &[String],
+    data: Option<&str>,
+    timeout: Duration,
+) -> Result<Server, StoreError> {
+    let nodes = sentinels
+        .iter()
+        .map(|url| info(url, timeout))
+        .collect::<Result<Vec<_>, _>>()?;
+    let Some(first) = nodes.first() else {
+        return Err(address("redis:", "no sentinel is named"));
+    };
+    let addresses: Vec<ConnectionAddr> = nodes.iter().map(|node| node.addr().clone()).collect();
+    let refused = |e| address(sentinels.first().map_or("", String::as_str), e);
+    let mut builder =
+        SentinelClientBuilder::new(addresses, master.to_owned(), SentinelServerType::Master)
+            .map_err(refused)?;
+    let login = first.redis_settings();
+    if let Some(user) = login.username() {
+        builder = builder.set_client_to_sentinel_username(user);
+    }
+    if let Some(password) = login.password() {
+        builder = builder.set_client_to_sentinel_password(password);
+    }
+    if let Some(data) = data {
+        let data = info(data, timeout)?;
+        let login = data.redis_settings();
+        builder = builder.set_client_to_redis_db(login.db());
+        if let Some(user) = login.username() {
+            builder = builder.set_client_to_redis_username(user);
+        }
+        if let Some(password) = login.password() {
+            builder = builder.set_client_to_redis_password(password);
+        }
+        builder = builder.set_client_to_redis_tcp_settings(data.tcp_settings().clone());
+    }
+    let client = builder.build().map_err(refused)?;
+    Ok(Server::Sentinel(tokio::sync::Mutex::new(client)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_form_of_an_address_shows_its_password() {
+        for url in [
+            "redis://user:s3cret@host:6379/0",
+            "redis://:s3cret@host",
+            "redis+unix:///run/redis.sock?user=u&pass=s3cret",
+            "redis+cluster://u:s3cret@a:1,b:2",
+            "http://user:s3cret@host",
+            "user:s3cret@host",
+        ] {
+            let builder = RedisStoreBuilder::new(url);
+            let said = format!("{builder:?} {:?}", builder.server().err());
+            assert!(!said.contains("s3cret"), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_cluster_address_names_several_nodes() {
+        let urls = cluster_urls("redis+cluster", "u:p@a:1, b:2");
+        assert_eq!(urls, ["redis://u:p@a:1", "redis://u:p@b:2"]);
+    }
+
+    #[test]
+    fn absurd_settings_are_refused_with_what_is_allowed() {
+        let builder = RedisStore::builder("redis://h");
+        let one = NonZeroU16::MIN;
+        let timeout = builder.clone().response_timeout(Duration::ZERO).settings(one);
+        assert!(matches!(timeout, Err(StoreError::Request { .. })));
+        let payload = builder.clone().max_payload(0).settings(one);
+        assert!(matches!(payload, Err(StoreError::Request { .. })));
+        assert!(builder.clone().partitions(0).asked_partitions().is_err());
+        assert!(builder.settings(one).is_ok());
+    }
+
+    #[cfg(not(feature = "tls"))]
+    #[test]
+    fn an_encrypted_address_names_the_feature_that_is_missing() {
+        let error = RedisStore::builder("rediss://host").server().err();
+        assert!(error.is_some_and(|e| e.to_string().contains("feature `tls`")));
+    }
+}

@@ -1,0 +1,490 @@
+//! Reads: plain commands, no scripts.
+
+use std::collections::{BTreeMap, HashMap};
+
+use bytes::Bytes;
+use redis::{Cmd, FromRedisValue, Value};
+
+use super::{Inner, keys::PartitionKeys};
+use crate::{
+    codec,
+    error::StoreError,
+    ids::{InstanceId, ListName, Partition, RunId, RunTail, TaskName, Ticket, ValueField, WorkerId},
+    store::{
+        Counts, ErrorRecord, Finished, Header, JoinRecord, Snapshot, Status, TaskRecord,
+    },
+    time::Timestamp,
+};
+
+/// The format of snapshots that this version reads and writes.
+const FORMAT: u32 = 1;
+
+impl Header {
+    /// The fields of a snapshot that make up its header.
+    pub(super) const FIELDS: [&'static str; 8] = [
+        "v",
+        "run",
+        "status",
+        "workflow",
+        "definition",
+        "result",
+        "error",
+        "control",
+    ];
+}
+
+/// The fields of one snapshot.
+pub(super) struct Fields<'a> {
+    inner: &'a Inner,
+    id: &'a InstanceId,
+    map: HashMap<String, Bytes>,
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn new(inner: &'a Inner, id: &'a InstanceId) -> Self {
+        Self {
+            inner,
+            id,
+            map: HashMap::new(),
+        }
+    }
+
+    pub(super) fn insert(&mut self, name: &str, value: Bytes) {
+        self.map.insert(name.to_owned(), value);
+    }
+
+    fn corrupt(&self, what: &str, reason: impl ToString) -> StoreError {
+        self.inner.corrupt(self.id, what, reason.to_string())
+    }
+
+    fn optional<T>(&self, name: &str) -> Result<Option<T>, StoreError>
+    where
+        T: std::str::FromStr,
+        T::Err: std::fmt::Display,
+    {
+        let Some(bytes) = self.map.get(name) else {
+            return Ok(None);
+        };
+        let text = str::from_utf8(bytes).map_err(|e| self.corrupt(name, e))?;
+        text.parse()
+            .map(Some)
+            .map_err(|e: T::Err| self.corrupt(name, e))
+    }
+
+    fn required<T>(&self, name: &str) -> Result<T, StoreError>
+    where
+        T: std::str::FromStr,
+        T::Err: std::fmt::Display,
+    {
+        self.optional(name)?
+            .ok_or_else(|| self.corrupt(name, "it is missing"))
+    }
+
+    fn decoded<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<Option<T>, StoreError> {
+        self.map
+            .get(name)
+            .map(|bytes| codec::decode(bytes))
+            .transpose()
+            .map_err(|e| self.corrupt(name, e))
+    }
+
+    fn time(&self, name: &str) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.optional(name)?.map(Timestamp::from_millis))
+    }
+}
+
+/// Reads a header, after a look at the format.
+pub(super) fn header(fields: &Fields<'_>) -> Result<Header, StoreError> {
+    let format: String = fields.required("v")?;
+    if format != FORMAT.to_string() {
+        return Err(fields.inner.format(fields.id, format));
+    }
+    Ok(Header {
+        run: fields.required("run")?,
+        status: fields.required("status")?,
+        workflow: fields.required("workflow")?,
+        definition: fields
+            .required::<String>("definition")?
+            .parse()
+            .map_err(|e| fields.corrupt("definition", e))?,
+        result: fields.optional("result")?,
+        error: fields.decoded("error")?,
+        control: fields.decoded("control")?,
+    })
+}
+
+fn join(record: &str) -> Option<JoinRecord> {
+    let mut words = record.splitn(6, ' ');
+    let mut number = || words.next()?.parse().ok();
+    let (arrived, failed, need, total) = (number()?, number()?, number()?, number()?);
+    let fired = match words.next()? {
+        "0" => false,
+        "1" => true,
+        _ => return None,
+    };
+    let names = words.next()?;
+    let who = names
+        .split(',')
+        .filter(|name| !name.is_empty())
+        .map(|name| TaskName::new(name).ok())
+        .collect::<Option<_>>()?;
+    Some(JoinRecord {
+        arrived,
+        failed,
+        need,
+        total,
+        fired,
+        who,
+    })
+}
+
+fn snapshot(
+    fields: &Fields<'_>,
+    values: BTreeMap<ValueField, usize>,
+) -> Result<Snapshot, StoreError> {
+    let header = header(fields)?;
+    let mut tasks = BTreeMap::new();
+    let mut joins = BTreeMap::new();
+    for name in fields.map.keys() {
+        if let Some(task) = name.strip_prefix("task:") {
+            let record: TaskRecord = fields.required(name)?;
+            tasks.insert(TaskName::new(task)?, record);
+        } else if let Some(task) = name.strip_prefix("join:") {
+            let record: String = fields.required(name)?;
+            let record =
+                join(&record).ok_or_else(|| fields.corrupt(name, "it is not a join record"))?;
+            joins.insert(TaskName::new(task)?, record);
+        }
+    }
+    let replaced: Option<String> = fields.optional("replaced")?;
+    let replaced = replaced
+        .unwrap_or_default()
+        .split_ascii_whitespace()
+        .map(str::parse::<RunId>)
+        .collect::<Result<_, _>>()
+        .map_err(|e| fields.corrupt("replaced", e))?;
+    Ok(Snapshot {
+        header,
+        queue: fields.required("queue")?,
+        created_at: fields
+            .time("created_at")?
+            .ok_or_else(|| fields.corrupt("created_at", "it is missing"))?,
+        started_at: fields.time("started_at")?,
+        finished_at: fields.time("finished_at")?,
+        open: fields.required("open")?,
+        max_crashes: fields.required("max_crashes")?,
+        replaced,
+        meta: fields.map.get("meta").cloned(),
+        tasks,
+        joins,
+        values,
+    })
+}
+
+fn is_payload(name: &str) -> bool {
+    name == "input" || name.starts_with("out:")
+}
+
+/// A ticket as stored, or a typed error that names the key.
+fn ticket(key: &str, text: &str) -> Result<Ticket, StoreError> {
+    text.parse().map_err(|e: crate::ids::IdError| StoreError::Corrupt {
+        key: key.to_owned(),
+        what: "a ticket".to_owned(),
+        reason: e.to_string(),
+    })
+}
+
+fn limited(limit: usize) -> isize {
+    isize::try_from(limit).unwrap_or(isize::MAX)
+}
+
+impl Inner {
+    fn home(&self, id: &InstanceId) -> Result<PartitionKeys<'_>, StoreError> {
+        self.keys_of(id.partition(self.settings.partitions))
+    }
+
+    /// Reads some fields of a snapshot; a key of another type is a record that cannot be read.
+    async fn read<'a>(
+        &'a self,
+        id: &'a InstanceId,
+        names: &[&str],
+    ) -> Result<Option<Fields<'a>>, StoreError> {
+        let mut cmd = redis::cmd("HMGET");
+        cmd.arg(self.home(id)?.instance(id)).arg(names);
+        let values: Vec<Option<Vec<u8>>> = self.typed(id, self.command("read", &cmd).await)?;
+        let mut fields = Fields::new(self, id);
+        for (name, value) in names.iter().zip(values) {
+            if let Some(value) = value {
+                fields.insert(name, value.into());
+            }
+        }
+        Ok((!fields.map.is_empty()).then_some(fields))
+    }
+
+    fn typed<T>(&self, id: &InstanceId, result: Result<T, StoreError>) -> Result<T, StoreError> {
+        match result {
+            Err(StoreError::Server { source, .. }) if source.to_string().contains("WRONGTYPE") => {
+                Err(self.unreadable(id))
+            }
+            other => other,
+        }
+    }
+
+    pub(super) async fn header(&self, id: &InstanceId) -> Result<Option<Header>, StoreError> {
+        self.read(id, &Header::FIELDS)
+            .await?
+            .map(|fields| header(&fields))
+            .transpose()
+    }
+
+    pub(super) async fn snapshot(&self, id: &InstanceId) -> Result<Option<Snapshot>, StoreError> {
+        let key = self.home(id)?.instance(id);
+        let mut cmd = redis::cmd("HKEYS");
+        cmd.arg(&key);
+        let names: Vec<String> = self.typed(id, self.command("read", &cmd).await)?;
+        let (payloads, plain): (Vec<&str>, Vec<&str>) =
+            names.iter().map(String::as_str).partition(|n| is_payload(n));
+        if plain.is_empty() {
+            return Ok(None);
+        }
+        let Some(fields) = self.read(id, &plain).await? else {
+            return Ok(None);
+        };
+        let mut pipe = redis::pipe();
+        for name in &payloads {
+            pipe.cmd("HSTRLEN").arg(&key).arg(*name);
+        }
+        let lengths: Vec<usize> = if payloads.is_empty() {
+            Vec::new()
+        } else {
+            self.pipeline("read", &pipe).await?
+        };
+        let mut values = BTreeMap::new();
+        for (name, length) in payloads.iter().zip(lengths) {
+            let field: ValueField = name.parse().map_err(|e: crate::ids::IdError| {
+                self.corrupt(id, name, e.to_string())
+            })?;
+            values.insert(field, length);
+        }
+        snapshot(&fields, values).map(Some)
+    }
+
+    pub(super) async fn errors(&self, id: &InstanceId) -> Result<Vec<ErrorRecord>, StoreError> {
+        let mut cmd = redis::cmd("LRANGE");
+        cmd.arg(self.home(id)?.errors(id)).arg(0).arg(-1);
+        let records: Vec<Vec<u8>> = self.typed(id, self.command("errors", &cmd).await)?;
+        records
+            .iter()
+            .map(|bytes| {
+                codec::decode(bytes)
+                    .map_err(|e| self.corrupt(id, "an error record", e.to_string()))
+            })
+            .collect()
+    }
+
+    /// Lengths first: what is large goes over a connection of its own.
+    pub(super) async fn values(
+        &self,
+        id: &InstanceId,
+        run: RunId,
+        fields: &[ValueField],
+    ) -> Result<Vec<Option<Bytes>>, StoreError> {
+        if fields.is_empty() {
+            return Ok(Vec::new());
+        }
+        let key = self.home(id)?.instance(id);
+        let names: Vec<String> = fields.iter().map(ToString::to_string).collect();
+        let mut lengths = redis::pipe();
+        for name in &names {
+            lengths.cmd("HSTRLEN").arg(&key).arg(name);
+        }
+        let lengths: Vec<usize> = self.typed(id, self.pipeline("values", &lengths).await)?;
+        let mut cmd = redis::cmd("HMGET");
+        cmd.arg(&key).arg("run").arg(&names);
+        let values: Vec<Option<Vec<u8>>> = if lengths.iter().sum::<usize>() > Self::LARGE {
+            self.large_command("values", &cmd).await?
+        } else {
+            self.command("values", &cmd).await?
+        };
+        let mut values = values.into_iter();
+        if values.next().flatten().as_deref() != Some(run.to_string().as_bytes()) {
+            return Ok(vec![None; fields.len()]);
+        }
+        Ok(values.map(|value| value.map(Bytes::from)).collect())
+    }
+
+    pub(super) async fn counts(&self, partition: Partition) -> Result<Counts, StoreError> {
+        let keys = self.keys_of(partition)?;
+        let mut cmd = redis::cmd("SMEMBERS");
+        cmd.arg(keys.lists());
+        let names: Vec<String> = self.command("counts", &cmd).await?;
+        let lists: Vec<ListName> = names.iter().filter_map(|name| name.parse().ok()).collect();
+        let ended: Vec<Status> = Status::ALL
+            .into_iter()
+            .filter(|status| status.is_terminal())
+            .collect();
+        let mut pipe = redis::pipe();
+        pipe.cmd("ZCARD").arg(keys.delayed());
+        pipe.cmd("ZCARD").arg(keys.running());
+        pipe.cmd("HLEN").arg(keys.aside());
+        for status in &ended {
+            pipe.cmd("LLEN").arg(keys.done(status.as_str()));
+        }
+        for list in &lists {
+            pipe.cmd("LLEN").arg(keys.ready(list));
+        }
+        let lengths: Vec<usize> = self.pipeline("counts", &pipe).await?;
+        let (fixed, ready) = lengths.split_at(3 + ended.len());
+        Ok(Counts {
+            delayed: fixed[0],
+            running: fixed[1],
+            aside: fixed[2],
+            finished: ended.into_iter().zip(fixed[3..].iter().copied()).collect(),
+            ready: lists
+                .into_iter()
+                .zip(ready.iter().copied())
+                .filter(|(_, length)| *length > 0)
+                .collect(),
+        })
+    }
+
+    pub(super) async fn finished(
+        &self,
+        partition: Partition,
+        status: Status,
+        offset: usize,
+        limit: usize,
+    ) -> Result<Vec<Finished>, StoreError> {
+        if limit == 0 {
+            return Ok(Vec::new());
+        }
+        let key = self.keys_of(partition)?.done(status.as_str());
+        let mut cmd = redis::cmd("LRANGE");
+        cmd.arg(&key)
+            .arg(offset)
+            .arg(limited(offset.saturating_add(limit - 1)));
+        let entries: Vec<String> = self.command("finished", &cmd).await?;
+        entries
+            .iter()
+            .map(|entry| {
+                finished(entry).ok_or_else(|| StoreError::Corrupt {
+                    key: key.clone(),
+                    what: "an entry".to_owned(),
+                    reason: format!("`{}`", crate::ids::shorten(entry)),
+                })
+            })
+            .collect()
+    }
+
+    pub(super) async fn running(
+        &self,
+        partition: Partition,
+        limit: usize,
+    ) -> Result<Vec<Ticket>, StoreError> {
+        let key = self.keys_of(partition)?.running();
+        self.tickets(redis::cmd("ZRANGE"), &key, limit, "").await
+    }
+
+    pub(super) async fn ready(
+        &self,
+        partition: Partition,
+        list: &ListName,
+        limit: usize,
+    ) -> Result<Vec<Ticket>, StoreError> {
+        let key = self.keys_of(partition)?.ready(list);
+        let list = format!("{list}\0");
+        self.tickets(redis::cmd("LRANGE"), &key, limit, &list).await
+    }
+
+    async fn tickets(
+        &self,
+        mut cmd: Cmd,
+        key: &str,
+        limit: usize,
+        list: &str,
+    ) -> Result<Vec<Ticket>, StoreError> {
+        if limit == 0 {
+            return Ok(Vec::new());
+        }
+        cmd.arg(key).arg(0).arg(limited(limit - 1));
+        let members: Vec<String> = self.command("tickets", &cmd).await?;
+        members
+            .iter()
+            .map(|member| ticket(key, &[list, member].concat()))
+            .collect()
+    }
+
+    pub(super) async fn delayed(
+        &self,
+        partition: Partition,
+        limit: usize,
+    ) -> Result<Vec<(Ticket, Timestamp)>, StoreError> {
+        if limit == 0 {
+            return Ok(Vec::new());
+        }
+        let key = self.keys_of(partition)?.delayed();
+        let mut cmd = redis::cmd("ZRANGE");
+        cmd.arg(&key).arg(0).arg(limited(limit - 1)).arg("WITHSCORES");
+        let members: Vec<(String, i64)> = self.command("delayed", &cmd).await?;
+        members
+            .iter()
+            .map(|(member, due)| Ok((ticket(&key, member)?, Timestamp::from_millis(*due))))
+            .collect()
+    }
+
+    pub(super) async fn claim_key(
+        &self,
+        id: &InstanceId,
+        task: &TaskName,
+    ) -> Result<Option<(WorkerId, u64)>, StoreError> {
+        let key = self.home(id)?.claim(id, task);
+        let mut pipe = redis::pipe();
+        pipe.cmd("GET").arg(&key).cmd("PTTL").arg(&key);
+        let (value, left): (Option<String>, i64) = self.pipeline("claim_key", &pipe).await?;
+        let (Some(value), Ok(left)) = (value, u64::try_from(left)) else {
+            return Ok(None);
+        };
+        let worker = value.split(' ').next().unwrap_or_default();
+        let worker = worker.parse().map_err(|e: crate::ids::IdError| {
+            self.corrupt(id, "a claim key", e.to_string())
+        })?;
+        Ok(Some((worker, left)))
+    }
+
+    /// The current definition of a name.
+    pub(super) async fn definition(
+        &self,
+        workflow: &crate::ids::WorkflowName,
+    ) -> Result<Option<(crate::ids::DefinitionHash, Bytes)>, StoreError> {
+        let key = self.keys.workflow(workflow);
+        let mut cmd = redis::cmd("GET");
+        cmd.arg(&key);
+        let Some(hash) = self.command::<Option<String>>("definition", &cmd).await? else {
+            return Ok(None);
+        };
+        let hash = hash.parse().map_err(|e: crate::ids::IdError| StoreError::Corrupt {
+            key,
+            what: "the hash".to_owned(),
+            reason: e.to_string(),
+        })?;
+        let mut cmd = redis::cmd("GET");
+        cmd.arg(self.keys.definition(hash));
+        let definition: Option<Vec<u8>> = self.command("definition", &cmd).await?;
+        Ok(definition.map(|bytes| (hash, bytes.into())))
+    }
+}
+
+fn finished(entry: &str) -> Option<Finished> {
+    let mut parts = entry.splitn(3, '\0');
+    let at = parts.next()?.parse().ok()?;
+    Some(Finished {
+        at: Timestamp::from_millis(at),
+        id: InstanceId::stored(parts.next()?).ok()?,
+        tail: parts.next()?.parse::<RunTail>().ok()?,
+    })
+}
+
+/// A reply that need not be understood.
+pub(super) fn number(value: &Value) -> Option<i64> {
+    i64::from_redis_value_ref(value).ok()
+}

@@ -1,0 +1,165 @@
+//! `claim.lua`
+
+use crate::{
+    error::StoreError,
+    ids::{ListName, Ticket},
+    store::{
+        AsideEntry, ClaimReply, ClaimRequest, Claimed, Parking,
+        redis::{
+            Inner,
+            decode::{Items, parse},
+            script::{Args, Named, script},
+        },
+    },
+    time::{Timestamp, millis},
+};
+
+use super::{at_most, lifetime};
+
+pub(in crate::store::redis) static SCRIPT: Named = script!("claim");
+
+/// An answer, with the store's count of transitions.
+pub(in crate::store::redis) struct Answer {
+    pub(in crate::store::redis) reply: ClaimReply,
+    pub(in crate::store::redis) seq: u64,
+}
+
+fn check(request: &ClaimRequest) -> Result<(), StoreError> {
+    at_most(
+        "the tasks of one claim",
+        request.want.into(),
+        ClaimRequest::MAX_WANT.into(),
+    )?;
+    if request.lists.is_empty() || request.lists.len() > ClaimRequest::MAX_LISTS {
+        return Err(StoreError::Request {
+            what: "the lists of one claim",
+            allowed: format!("1 to {}", ClaimRequest::MAX_LISTS),
+            given: request.lists.len().to_string(),
+        });
+    }
+    Ok(())
+}
+
+fn limits(args: &mut Args, request: &ClaimRequest) {
+    for list in &request.lists {
+        for (task, limits) in request.limits.get(list).into_iter().flatten() {
+            if limits.is_none() {
+                continue;
+            }
+            args.arg(list.to_string())
+                .arg(task.to_string())
+                .optional(limits.timeout.map(super::delay))
+                .optional(limits.deadline.map(super::delay));
+        }
+    }
+}
+
+pub(in crate::store::redis) async fn call(
+    inner: &Inner,
+    request: &ClaimRequest,
+) -> Result<Answer, StoreError> {
+    check(request)?;
+    let ttl = lifetime("the TTL of a claim", request.ttl)?;
+    let keys = inner.keys_of(request.partition)?;
+    let mut args = Args::default();
+    args.key(keys.meta())
+        .key(keys.woken())
+        .key(keys.seq())
+        .key(keys.running())
+        .key(keys.last(&request.worker))
+        .key(keys.aside());
+    args.arg(keys.prefix.to_owned())
+        .arg(inner.publish_command())
+        .arg(request.worker.to_string())
+        .arg(request.nonce.to_string())
+        .number(request.want)
+        .number(ttl)
+        .arg(match request.parking {
+            Parking::Never => "never",
+            Parking::WhenShort => "short",
+            Parking::Parked => "parked",
+        })
+        .arg(inner.guard())
+        .count(request.lists.len());
+    for list in &request.lists {
+        args.arg(list.to_string());
+    }
+    limits(&mut args, request);
+    let mut items = Items::of(SCRIPT.name, inner.call(&SCRIPT, args).await?)?;
+    let now = items.time()?;
+    let (seq, epoch) = (items.parse()?, items.parse()?);
+    let again = match items.text()?.as_str() {
+        "again" => true,
+        "done" => false,
+        other => return Err(items.unknown_tag(other)),
+    };
+    let parked = match items.text()?.as_str() {
+        "parked" => true,
+        "free" => false,
+        other => return Err(items.unknown_tag(other)),
+    };
+    let claims = claims(items.items()?, now)?;
+    Ok(Answer {
+        reply: ClaimReply {
+            claims,
+            again,
+            parked,
+            aside: aside(items.items()?)?,
+            epoch,
+        },
+        seq,
+    })
+}
+
+fn claims(mut items: Items, now: Timestamp) -> Result<Vec<Claimed>, StoreError> {
+    let mut claims = Vec::with_capacity(items.len() / 7);
+    while !items.is_empty() {
+        let ticket = ticket(&items.text()?, &items.text()?)?;
+        let (run, record) = (items.parse()?, items.parse()?);
+        let input = match items.text()?.as_str() {
+            "input" => Some(items.bytes()?),
+            "none" => {
+                items.value()?;
+                None
+            }
+            other => return Err(items.unknown_tag(other)),
+        };
+        let overall = items.optional()?.map(Timestamp::from_millis);
+        claims.push(Claimed {
+            ticket,
+            run,
+            record,
+            input,
+            overall,
+            now,
+        });
+    }
+    Ok(claims)
+}
+
+pub(super) fn ticket(list: &str, entry: &str) -> Result<Ticket, StoreError> {
+    let list: ListName = parse(SCRIPT.name, list)?;
+    parse(SCRIPT.name, &format!("{list}\0{entry}"))
+}
+
+fn aside(mut items: Items) -> Result<Vec<AsideEntry>, StoreError> {
+    let mut aside = Vec::with_capacity(items.len() / 2);
+    while !items.is_empty() {
+        // An entry that nobody can read need not be text.
+        let ticket = String::from_utf8_lossy(&items.bytes()?).into_owned();
+        let reason = String::from_utf8_lossy(&items.bytes()?).into_owned();
+        aside.push(AsideEntry { ticket, reason });
+    }
+    Ok(aside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sub_millisecond_ttl_is_not_zero() {
+        assert_eq!(millis(std::time::Duration::from_micros(10)), 1);
+        assert!(lifetime("a TTL", std::time::Duration::ZERO).is_err());
+    }
+}

@@ -1,0 +1,50 @@
+//! `probe.lua`
+
+use crate::{
+    error::StoreError,
+    store::redis::{
+        Inner,
+        decode::{text, unknown_tag},
+        keys::PartitionKeys,
+        script::{Args, Named, script},
+    },
+};
+
+pub(in crate::store::redis) static SCRIPT: Named = script!("probe");
+
+/// No user may choose this as a name, and no entry can hold it.
+pub(in crate::store::redis) const PROBE: &str = "!probe";
+
+pub(in crate::store::redis) async fn call(
+    inner: &Inner,
+    keys: PartitionKeys<'_>,
+) -> Result<(), StoreError> {
+    let mut args = Args::default();
+    args.key(keys.woken())
+        .key(keys.meta())
+        .key(keys.seq())
+        .key(keys.running())
+        .key(keys.delayed())
+        .key(keys.keeper())
+        .key(keys.aside())
+        .key(keys.lists());
+    for kind in [
+        "last:",
+        "worker:",
+        "instance:",
+        "claim:",
+        "errors:",
+        "parked:",
+        "ready:",
+        "idle:",
+        "done:",
+    ] {
+        args.key([keys.prefix, kind, PROBE].concat());
+    }
+    args.arg(keys.prefix.to_owned())
+        .arg(inner.publish_command());
+    match text(SCRIPT.name, inner.call(&SCRIPT, args).await?)?.as_str() {
+        "ok" => Ok(()),
+        other => Err(unknown_tag(SCRIPT.name, other)),
+    }
+}
