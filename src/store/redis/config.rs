@@ -9,7 +9,10 @@ use redis::{
     sentinel::{SentinelClientBuilder, SentinelServerType},
 };
 
-use super::{RedisStore, connection::{CONNECT, Server}};
+use super::{
+    RedisStore,
+    connection::{CONNECT, Server},
+};
 use crate::{error::StoreError, ids::Namespace};
 
 /// What a call may take at least and at most before it counts as unanswered.
@@ -210,7 +213,12 @@ impl RedisStoreBuilder {
 
 impl Target {
     fn shown(&self) -> String {
-        let all = |urls: &[String]| urls.iter().map(|url| shown(url)).collect::<Vec<_>>().join(",");
+        let all = |urls: &[String]| {
+            urls.iter()
+                .map(|url| shown(url))
+                .collect::<Vec<_>>()
+                .join(",")
+        };
         match self {
             Self::One(url) => shown(url),
             Self::Cluster(urls) => all(urls),
@@ -256,7 +264,13 @@ fn cluster_urls(scheme: &str, rest: &str) -> Vec<String> {
 fn info(url: &str, timeout: Duration) -> Result<ConnectionInfo, StoreError> {
     let (scheme, _) = url.split_once(':').unwrap_or_default();
     let known = [
-        "redis", "rediss", "valkey", "valkeys", "unix", "redis+unix", "valkey+unix",
+        "redis",
+        "rediss",
+        "valkey",
+        "valkeys",
+        "unix",
+        "redis+unix",
+        "valkey+unix",
     ];
     if !known.contains(&scheme) {
         return Err(address(
@@ -268,13 +282,11 @@ fn info(url: &str, timeout: Duration) -> Result<ConnectionInfo, StoreError> {
         encrypted(url)?;
     }
     let info = url.into_connection_info().map_err(|e| address(url, e))?;
-    let tcp = TcpSettings::default()
-        .set_nodelay(true)
-        .set_keepalive(
-            TcpKeepalive::new()
-                .with_time(Duration::from_secs(5))
-                .with_interval(Duration::from_secs(2)),
-        );
+    let tcp = TcpSettings::default().set_nodelay(true).set_keepalive(
+        TcpKeepalive::new()
+            .with_time(Duration::from_secs(5))
+            .with_interval(Duration::from_secs(2)),
+    );
     #[cfg(target_os = "linux")]
     let tcp = tcp.set_user_timeout(timeout * 2);
     Ok(info.set_tcp_settings(tcp))
@@ -388,7 +400,10 @@ mod tests {
     fn absurd_settings_are_refused_with_what_is_allowed() {
         let builder = RedisStore::builder("redis://h");
         let one = NonZeroU16::MIN;
-        let timeout = builder.clone().response_timeout(Duration::ZERO).settings(one);
+        let timeout = builder
+            .clone()
+            .response_timeout(Duration::ZERO)
+            .settings(one);
         assert!(matches!(timeout, Err(StoreError::Request { .. })));
         let payload = builder.clone().max_payload(0).settings(one);
         assert!(matches!(payload, Err(StoreError::Request { .. })));

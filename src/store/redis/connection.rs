@@ -7,7 +7,8 @@ use std::{
 
 use deadpool_redis::{Pool, PoolError, Runtime};
 use redis::{
-    AsyncConnectionConfig, Client, Cmd, ConnectionInfo, ErrorKind, Pipeline, RedisError, RedisFuture, Value,
+    AsyncConnectionConfig, Client, Cmd, ConnectionInfo, ErrorKind, Pipeline, RedisError,
+    RedisFuture, Value,
     aio::{ConnectionLike, MultiplexedConnection},
     cluster::ClusterClient,
     cluster_async::ClusterConnection,
@@ -48,7 +49,9 @@ impl Server {
                     .get_async_connection_with_config(&config)
                     .await
                     .map(Wire::One),
-                Self::Cluster { client, .. } => client.get_async_connection().await.map(Wire::Cluster),
+                Self::Cluster { client, .. } => {
+                    client.get_async_connection().await.map(Wire::Cluster)
+                }
             }
         };
         // The crate's own timeout covers the socket, not every step of the handshake.
@@ -145,10 +148,6 @@ impl Lane {
         }
     }
 
-    pub(super) fn timeout(&self) -> Duration {
-        self.timeout
-    }
-
     fn current(&self) -> std::sync::MutexGuard<'_, Current> {
         // Nothing panics while it is held; a poisoned lock holds a whole value all the same.
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
@@ -220,10 +219,8 @@ impl Bulk {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(CONNECT))
             .set_response_timeout(Some(timeout));
-        let manager = deadpool_redis::Manager::new_with_config(
-            client.get_connection_info().clone(),
-            config,
-        )?;
+        let manager =
+            deadpool_redis::Manager::new_with_config(client.get_connection_info().clone(), config)?;
         Pool::builder(manager)
             .max_size(Self::CONNECTIONS)
             .wait_timeout(Some(timeout))

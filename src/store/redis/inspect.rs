@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
-use redis::{Cmd, FromRedisValue, Value};
+use redis::Cmd;
 
 use super::{Inner, keys::PartitionKeys};
 use crate::{
     codec,
     error::StoreError,
-    ids::{InstanceId, ListName, Partition, RunId, RunTail, TaskName, Ticket, ValueField, WorkerId},
-    store::{
-        Counts, ErrorRecord, Finished, Header, JoinRecord, Snapshot, Status, TaskRecord,
+    ids::{
+        InstanceId, ListName, Partition, RunId, RunTail, TaskName, Ticket, ValueField, WorkerId,
     },
+    store::{Counts, ErrorRecord, Finished, Header, JoinRecord, Snapshot, Status, TaskRecord},
     time::Timestamp,
 };
 
@@ -187,11 +187,12 @@ fn is_payload(name: &str) -> bool {
 
 /// A ticket as stored, or a typed error that names the key.
 fn ticket(key: &str, text: &str) -> Result<Ticket, StoreError> {
-    text.parse().map_err(|e: crate::ids::IdError| StoreError::Corrupt {
-        key: key.to_owned(),
-        what: "a ticket".to_owned(),
-        reason: e.to_string(),
-    })
+    text.parse()
+        .map_err(|e: crate::ids::IdError| StoreError::Corrupt {
+            key: key.to_owned(),
+            what: "a ticket".to_owned(),
+            reason: e.to_string(),
+        })
 }
 
 fn limited(limit: usize) -> isize {
@@ -242,8 +243,10 @@ impl Inner {
         let mut cmd = redis::cmd("HKEYS");
         cmd.arg(&key);
         let names: Vec<String> = self.typed(id, self.command("read", &cmd).await)?;
-        let (payloads, plain): (Vec<&str>, Vec<&str>) =
-            names.iter().map(String::as_str).partition(|n| is_payload(n));
+        let (payloads, plain): (Vec<&str>, Vec<&str>) = names
+            .iter()
+            .map(String::as_str)
+            .partition(|n| is_payload(n));
         if plain.is_empty() {
             return Ok(None);
         }
@@ -261,9 +264,9 @@ impl Inner {
         };
         let mut values = BTreeMap::new();
         for (name, length) in payloads.iter().zip(lengths) {
-            let field: ValueField = name.parse().map_err(|e: crate::ids::IdError| {
-                self.corrupt(id, name, e.to_string())
-            })?;
+            let field: ValueField = name
+                .parse()
+                .map_err(|e: crate::ids::IdError| self.corrupt(id, name, e.to_string()))?;
             values.insert(field, length);
         }
         snapshot(&fields, values).map(Some)
@@ -276,8 +279,7 @@ impl Inner {
         records
             .iter()
             .map(|bytes| {
-                codec::decode(bytes)
-                    .map_err(|e| self.corrupt(id, "an error record", e.to_string()))
+                codec::decode(bytes).map_err(|e| self.corrupt(id, "an error record", e.to_string()))
             })
             .collect()
     }
@@ -424,7 +426,10 @@ impl Inner {
         }
         let key = self.keys_of(partition)?.delayed();
         let mut cmd = redis::cmd("ZRANGE");
-        cmd.arg(&key).arg(0).arg(limited(limit - 1)).arg("WITHSCORES");
+        cmd.arg(&key)
+            .arg(0)
+            .arg(limited(limit - 1))
+            .arg("WITHSCORES");
         let members: Vec<(String, i64)> = self.command("delayed", &cmd).await?;
         members
             .iter()
@@ -445,9 +450,9 @@ impl Inner {
             return Ok(None);
         };
         let worker = value.split(' ').next().unwrap_or_default();
-        let worker = worker.parse().map_err(|e: crate::ids::IdError| {
-            self.corrupt(id, "a claim key", e.to_string())
-        })?;
+        let worker = worker
+            .parse()
+            .map_err(|e: crate::ids::IdError| self.corrupt(id, "a claim key", e.to_string()))?;
         Ok(Some((worker, left)))
     }
 
@@ -462,11 +467,13 @@ impl Inner {
         let Some(hash) = self.command::<Option<String>>("definition", &cmd).await? else {
             return Ok(None);
         };
-        let hash = hash.parse().map_err(|e: crate::ids::IdError| StoreError::Corrupt {
-            key,
-            what: "the hash".to_owned(),
-            reason: e.to_string(),
-        })?;
+        let hash = hash
+            .parse()
+            .map_err(|e: crate::ids::IdError| StoreError::Corrupt {
+                key,
+                what: "the hash".to_owned(),
+                reason: e.to_string(),
+            })?;
         let mut cmd = redis::cmd("GET");
         cmd.arg(self.keys.definition(hash));
         let definition: Option<Vec<u8>> = self.command("definition", &cmd).await?;
@@ -482,9 +489,4 @@ fn finished(entry: &str) -> Option<Finished> {
         id: InstanceId::stored(parts.next()?).ok()?,
         tail: parts.next()?.parse::<RunTail>().ok()?,
     })
-}
-
-/// A reply that need not be understood.
-pub(super) fn number(value: &Value) -> Option<i64> {
-    i64::from_redis_value_ref(value).ok()
 }

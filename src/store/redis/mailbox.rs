@@ -322,7 +322,11 @@ impl Session<'_> {
     async fn command(&mut self, command: Command) -> Result<(), Failure> {
         match command {
             Command::Add(mut subscriber) => {
-                let names: Vec<&str> = subscriber.channels.iter().map(|(n, _)| n.as_str()).collect();
+                let names: Vec<&str> = subscriber
+                    .channels
+                    .iter()
+                    .map(|(n, _)| n.as_str())
+                    .collect();
                 let subscribing = self.sink.subscribe(&names[..]);
                 let result = match tokio::time::timeout(self.patience, subscribing).await {
                     Ok(result) => result.map_err(Failure::of),
@@ -340,7 +344,11 @@ impl Session<'_> {
                         if told.is_err() {
                             tracing::trace!("nobody waits for the mailbox any more");
                         }
-                        if matches!(failure, Failure::Refused(_)) { Ok(()) } else { Err(failure) }
+                        if matches!(failure, Failure::Refused(_)) {
+                            Ok(())
+                        } else {
+                            Err(failure)
+                        }
                     }
                     (Err(failure), None) => Err(failure),
                 }

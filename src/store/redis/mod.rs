@@ -36,12 +36,15 @@ use self::{
 };
 use crate::{
     error::StoreError,
-    ids::{DefinitionHash, InstanceId, ListName, MailboxId, Partition, RunId, TaskName, Ticket, ValueField, WorkerId, WorkflowName},
+    ids::{
+        DefinitionHash, InstanceId, ListName, MailboxId, Partition, RunId, TaskName, Ticket,
+        ValueField, WorkerId, WorkflowName,
+    },
     store::{
         ClaimReply, ClaimRequest, ControlReply, ControlRequest, Counts, ErrorRecord, ExtendRequest,
         Finished, Header, Held, Hints, Inspect, ReleaseReply, ReleaseRequest, SettleReply,
         SettleRequest, Snapshot, StartItem, StartReply, Status, StatusEvents, Store, TickReply,
-        TickRequest,
+        TickRequest, types::Bounds,
     },
     time::Timestamp,
 };
@@ -101,6 +104,13 @@ impl Inner {
             allowed: format!("below {}", self.settings.partitions),
             given: partition.to_string(),
         })
+    }
+
+    fn bounds(&self) -> Bounds {
+        Bounds {
+            partitions: self.settings.partitions,
+            max_payload: self.settings.max_payload,
+        }
     }
 
     fn publish_command(&self) -> &'static str {

@@ -3,12 +3,13 @@
 use std::{borrow::Cow, sync::LazyLock, time::Duration};
 
 use bytes::Bytes;
-use redis::{Cmd, RedisError, Script, Value, aio::ConnectionLike};
+use deadpool_redis::Pool;
+use redis::{Cmd, FromRedisValue, Pipeline, RedisError, Script, Value};
 use tokio::time::Instant;
 
 use super::{
     Inner,
-    connection::{Bulk, Lane, pool_error},
+    connection::{Bulk, Lane, Wire, pool_error},
     error::{Failure, Place},
 };
 use crate::error::StoreError;
@@ -25,7 +26,11 @@ pub(super) struct Named {
 }
 
 impl Named {
-    pub(super) const fn new(name: &'static str, text: &'static str, script: fn() -> Script) -> Self {
+    pub(super) const fn new(
+        name: &'static str,
+        text: &'static str,
+        script: fn() -> Script,
+    ) -> Self {
         Self {
             name,
             text,
@@ -133,18 +138,30 @@ impl Args {
     }
 }
 
-/// Runs a script on a connection; one that the server does not know is sent whole, which also makes it known.
-async fn run(
-    wire: &mut impl ConnectionLike,
-    script: &Named,
-    args: &Args,
-) -> Result<Value, RedisError> {
-    let by_hash = args.command("EVALSHA", script.script.get_hash());
-    match by_hash.query_async(wire).await {
-        Err(error) if matches!(Failure::of(error.clone()), Failure::NoScript) => {
-            args.command("EVAL", script.text).query_async(wire).await
+/// What is sent in one attempt.
+#[derive(Clone, Copy)]
+enum Work<'a> {
+    Script(&'a Named, &'a Args),
+    Command(&'a Cmd),
+    Pipeline(&'a Pipeline),
+}
+
+impl Work<'_> {
+    async fn on(self, wire: &mut Wire) -> Result<Value, RedisError> {
+        match self {
+            Self::Script(script, args) => {
+                let by_hash = args.command("EVALSHA", script.script.get_hash());
+                match by_hash.query_async(wire).await {
+                    // Sent whole, it is known afterwards; no right to load scripts is needed.
+                    Err(error) if matches!(Failure::of(error.clone()), Failure::NoScript) => {
+                        args.command("EVAL", script.text).query_async(wire).await
+                    }
+                    result => result,
+                }
+            }
+            Self::Command(cmd) => cmd.query_async(wire).await,
+            Self::Pipeline(pipe) => pipe.query_async(wire).await,
         }
-        result => result,
     }
 }
 
@@ -165,65 +182,55 @@ impl Inner {
     /// timeout; an ambiguous failure is the caller's, who repeats the whole call.
     pub(super) async fn call(&self, script: &Named, args: Args) -> Result<Value, StoreError> {
         let large = args.payload > Self::LARGE;
-        self.patiently(script.name, async || {
-            if large {
-                self.on_bulk(async |wire| run(wire, script, &args).await)
-                    .await
-            } else {
-                self.on_lane(&self.lane, async |wire| run(wire, script, &args).await)
-                    .await
-            }
-        })
-        .await
+        self.patiently(script.name, Work::Script(script, &args), large)
+            .await
     }
 
     /// One command that only reads, or that is harmless to repeat.
-    pub(super) async fn command<T: redis::FromRedisValue>(
+    pub(super) async fn command<T: FromRedisValue>(
         &self,
         call: &'static str,
         cmd: &Cmd,
     ) -> Result<T, StoreError> {
-        self.patiently(call, async || {
-            self.on_lane(&self.lane, async |wire| cmd.query_async(wire).await)
-                .await
-        })
-        .await
+        let value = self.patiently(call, Work::Command(cmd), false).await?;
+        typed(call, value)
     }
 
     /// As [`Inner::command`], for a reply that is large.
-    pub(super) async fn large_command<T: redis::FromRedisValue>(
+    pub(super) async fn large_command<T: FromRedisValue>(
         &self,
         call: &'static str,
         cmd: &Cmd,
     ) -> Result<T, StoreError> {
-        self.patiently(call, async || {
-            self.on_bulk(async |wire| cmd.query_async(wire).await).await
-        })
-        .await
+        let value = self.patiently(call, Work::Command(cmd), true).await?;
+        typed(call, value)
     }
 
     /// Several reads of one partition in one round trip.
-    pub(super) async fn pipeline<T: redis::FromRedisValue>(
+    pub(super) async fn pipeline<T: FromRedisValue>(
         &self,
         call: &'static str,
-        pipe: &redis::Pipeline,
+        pipe: &Pipeline,
     ) -> Result<T, StoreError> {
-        self.patiently(call, async || {
-            self.on_lane(&self.lane, async |wire| pipe.query_async(wire).await)
-                .await
-        })
-        .await
+        let value = self.patiently(call, Work::Pipeline(pipe), false).await?;
+        typed(call, value)
     }
 
-    async fn patiently<T>(
+    async fn patiently(
         &self,
         call: &'static str,
-        attempt: impl AsyncFn() -> Result<T, Failure>,
-    ) -> Result<T, StoreError> {
+        work: Work<'_>,
+        large: bool,
+    ) -> Result<Value, StoreError> {
         let until = Instant::now() + self.settings.response_timeout;
         let mut pause = PAUSES.0;
         loop {
-            match attempt().await {
+            let result = match (&self.bulk, large) {
+                (Bulk::Pool(pool), true) => on_pool(pool, work).await,
+                (Bulk::Lane(lane), true) => self.on_lane(lane, work).await,
+                (_, false) => self.on_lane(&self.lane, work).await,
+            };
+            match result {
                 Ok(value) => return Ok(value),
                 Err(Failure::Moment { .. }) if Instant::now() + pause < until => {
                     tokio::time::sleep(pause).await;
@@ -234,13 +241,9 @@ impl Inner {
         }
     }
 
-    async fn on_lane<T>(
-        &self,
-        lane: &Lane,
-        attempt: impl AsyncFnOnce(&mut super::connection::Wire) -> Result<T, RedisError>,
-    ) -> Result<T, Failure> {
+    async fn on_lane(&self, lane: &Lane, work: Work<'_>) -> Result<Value, Failure> {
         let (generation, mut wire) = lane.wire(&self.server).await.map_err(Failure::of)?;
-        attempt(&mut wire).await.map_err(|error| {
+        work.on(&mut wire).await.map_err(|error| {
             let failure = Failure::of(error);
             if failure.spoils_connection() {
                 lane.discard(generation);
@@ -248,25 +251,24 @@ impl Inner {
             failure
         })
     }
+}
 
-    async fn on_bulk<T>(
-        &self,
-        attempt: impl AsyncFnOnce(&mut super::connection::Wire) -> Result<T, RedisError>,
-    ) -> Result<T, Failure> {
-        match &self.bulk {
-            Bulk::Lane(lane) => self.on_lane(lane, attempt).await,
-            Bulk::Pool(pool) => {
-                let wire = pool.get().await.map_err(pool_error).map_err(Failure::of)?;
-                // A clone works; the pool keeps the place until the guard goes.
-                let mut shared = super::connection::Wire::One((*wire).clone());
-                attempt(&mut shared).await.map_err(|error| {
-                    let failure = Failure::of(error);
-                    if failure.spoils_connection() {
-                        drop(deadpool_redis::Connection::take(wire));
-                    }
-                    failure
-                })
-            }
+async fn on_pool(pool: &Pool, work: Work<'_>) -> Result<Value, Failure> {
+    let own = pool.get().await.map_err(pool_error).map_err(Failure::of)?;
+    // The guard keeps the place in the pool; what is sent goes through a clone of its connection.
+    let mut wire = Wire::One((*own).clone());
+    work.on(&mut wire).await.map_err(|error| {
+        let failure = Failure::of(error);
+        if failure.spoils_connection() {
+            drop(deadpool_redis::Connection::take(own));
         }
-    }
+        failure
+    })
+}
+
+fn typed<T: FromRedisValue>(call: &'static str, value: Value) -> Result<T, StoreError> {
+    T::from_redis_value(value).map_err(|e| StoreError::Protocol {
+        call,
+        reason: e.to_string(),
+    })
 }

@@ -14,30 +14,12 @@ use crate::{
     time::{Timestamp, millis},
 };
 
-use super::{at_most, lifetime};
-
 pub(in crate::store::redis) static SCRIPT: Named = script!("claim");
 
 /// An answer, with the store's count of transitions.
 pub(in crate::store::redis) struct Answer {
     pub(in crate::store::redis) reply: ClaimReply,
     pub(in crate::store::redis) seq: u64,
-}
-
-fn check(request: &ClaimRequest) -> Result<(), StoreError> {
-    at_most(
-        "the tasks of one claim",
-        request.want.into(),
-        ClaimRequest::MAX_WANT.into(),
-    )?;
-    if request.lists.is_empty() || request.lists.len() > ClaimRequest::MAX_LISTS {
-        return Err(StoreError::Request {
-            what: "the lists of one claim",
-            allowed: format!("1 to {}", ClaimRequest::MAX_LISTS),
-            given: request.lists.len().to_string(),
-        });
-    }
-    Ok(())
 }
 
 fn limits(args: &mut Args, request: &ClaimRequest) {
@@ -58,8 +40,8 @@ pub(in crate::store::redis) async fn call(
     inner: &Inner,
     request: &ClaimRequest,
 ) -> Result<Answer, StoreError> {
-    check(request)?;
-    let ttl = lifetime("the TTL of a claim", request.ttl)?;
+    inner.bounds().claim(request)?;
+    let ttl = millis(request.ttl);
     let keys = inner.keys_of(request.partition)?;
     let mut args = Args::default();
     args.key(keys.meta())
@@ -151,15 +133,4 @@ fn aside(mut items: Items) -> Result<Vec<AsideEntry>, StoreError> {
         aside.push(AsideEntry { ticket, reason });
     }
     Ok(aside)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_sub_millisecond_ttl_is_not_zero() {
-        assert_eq!(millis(std::time::Duration::from_micros(10)), 1);
-        assert!(lifetime("a TTL", std::time::Duration::ZERO).is_err());
-    }
 }

@@ -30,7 +30,10 @@ pub(in crate::store::redis) async fn call(
         allowed: "text".to_owned(),
         given: e.to_string(),
     })?;
-    inner.check_size(|| format!("reason and actor for `{}`", request.id), record.len())?;
+    inner.check_size(
+        || format!("reason and actor for `{}`", request.id),
+        record.len(),
+    )?;
     let status = request.control.status().as_str();
     let mut args = Args::default();
     args.key(keys.seq())

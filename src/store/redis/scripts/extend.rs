@@ -10,9 +10,10 @@ use crate::{
             script::{Args, Named, script},
         },
     },
+    time::millis,
 };
 
-use super::{at_most, claim_start, lifetime, record_field};
+use super::{claim_start, record_field};
 
 pub(in crate::store::redis) static SCRIPT: Named = script!("extend");
 
@@ -20,12 +21,8 @@ pub(in crate::store::redis) async fn call(
     inner: &Inner,
     request: &ExtendRequest,
 ) -> Result<Vec<Held>, StoreError> {
-    at_most(
-        "the claims of one extend",
-        request.items.len(),
-        ExtendRequest::MAX_ITEMS,
-    )?;
-    let ttl = lifetime("the TTL of a claim", request.ttl)?;
+    inner.bounds().extend(request)?;
+    let ttl = millis(request.ttl);
     let keys = inner.keys_of(request.partition)?;
     let mut args = Args::default();
     args.key(keys.woken()).key(keys.worker(&request.worker));

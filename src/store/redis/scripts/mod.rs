@@ -13,7 +13,6 @@ pub(super) mod watch;
 
 use super::keys::PartitionKeys;
 use crate::{
-    error::StoreError,
     ids::{ListName, Ticket},
     store::Holding,
 };
@@ -52,31 +51,6 @@ fn claim_start(holding: &Holding, worker: &crate::ids::WorkerId) -> String {
         holding.record.attempt,
         nonce.as_ref().map_or("-", crate::ids::Nonce::as_str)
     )
-}
-
-fn at_most(what: &'static str, given: usize, most: usize) -> Result<(), StoreError> {
-    if given <= most {
-        return Ok(());
-    }
-    Err(StoreError::Request {
-        what,
-        allowed: format!("at most {most}"),
-        given: given.to_string(),
-    })
-}
-
-/// A duration that a key lives: at least a millisecond, at most ten years.
-fn lifetime(what: &'static str, duration: std::time::Duration) -> Result<i64, StoreError> {
-    const MOST: i64 = 10 * 365 * 24 * 3600 * 1000;
-    let millis = crate::time::millis(duration);
-    if (1..=MOST).contains(&millis) {
-        return Ok(millis);
-    }
-    Err(StoreError::Request {
-        what,
-        allowed: "between 1 ms and 10 years".to_owned(),
-        given: format!("{duration:?}"),
-    })
 }
 
 /// A delay that a script adds to the time: at most a thousand years, so that no sum loses its milliseconds.

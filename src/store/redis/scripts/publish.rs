@@ -20,7 +20,10 @@ pub(in crate::store::redis) async fn call(
     hash: DefinitionHash,
     definition: Bytes,
 ) -> Result<(), StoreError> {
-    inner.check_size(|| format!("the definition of `{workflow}`"), definition.len())?;
+    inner.check_size(
+        || format!("the definition of `{workflow}`"),
+        definition.len(),
+    )?;
     let mut args = Args::default();
     args.key(inner.keys.definition(hash))
         .key(inner.keys.workflow(workflow));

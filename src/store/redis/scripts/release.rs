@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-use super::{Lists, at_most, claim_start, record_field};
+use super::{Lists, claim_start, record_field};
 
 pub(in crate::store::redis) static SCRIPT: Named = script!("release");
 
@@ -20,11 +20,7 @@ pub(in crate::store::redis) async fn call(
     inner: &Inner,
     request: &ReleaseRequest,
 ) -> Result<Vec<ReleaseReply>, StoreError> {
-    at_most(
-        "the claims of one release",
-        request.items.len(),
-        ReleaseRequest::MAX_ITEMS,
-    )?;
+    inner.bounds().release(request)?;
     let keys = inner.keys_of(request.partition)?;
     let mut lists = Lists::default();
     let numbers: Vec<usize> = request

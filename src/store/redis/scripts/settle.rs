@@ -4,7 +4,7 @@ use crate::{
     codec,
     engine::{FollowUp, Next},
     error::StoreError,
-    ids::{InputRef, Purpose, TaskName, Ticket, ValueField},
+    ids::{Purpose, TaskName, Ticket, ValueField},
     store::{
         ClaimNext, Claimed, ErrorRecord, Holding, SettleReply, SettleRequest, Settlement,
         TaskRecord, TaskState, Verdict,
@@ -15,34 +15,12 @@ use crate::{
             script::{Args, Named, script},
         },
     },
-    time::Timestamp,
+    time::{Timestamp, millis},
 };
 
-use super::{Lists, at_most, delay, lifetime, record_field};
+use super::{Lists, delay, record_field};
 
 pub(in crate::store::redis) static SCRIPT: Named = script!("settle");
-
-fn check(inner: &Inner, request: &SettleRequest) -> Result<(), StoreError> {
-    at_most(
-        "the settlements of one call",
-        request.items.len(),
-        SettleRequest::MAX_ITEMS,
-    )?;
-    for item in &request.items {
-        if let Verdict::Completed {
-            output: Some(output),
-            ..
-        } = &item.verdict
-        {
-            let ticket = &item.holding.ticket;
-            inner.check_size(
-                || format!("the output of `{}` of `{}`", ticket.task, ticket.id),
-                output.len(),
-            )?;
-        }
-    }
-    Ok(())
-}
 
 /// A follow-up that takes a token: where it goes, and how.
 struct Queued<'a> {
@@ -240,7 +218,7 @@ fn arguments(
     request: &SettleRequest,
     keys: PartitionKeys<'_>,
 ) -> Result<Args, StoreError> {
-    let ttl = lifetime("the TTL of a claim", request.ttl)?;
+    let ttl = millis(request.ttl);
     let mut lists = Lists::default();
     let mut items = Args::default();
     for item in &request.items {
@@ -295,7 +273,7 @@ pub(in crate::store::redis) async fn call(
     inner: &Inner,
     request: &SettleRequest,
 ) -> Result<Vec<SettleReply>, StoreError> {
-    check(inner, request)?;
+    inner.bounds().settle(request)?;
     if request.items.is_empty() {
         return Ok(Vec::new());
     }
@@ -307,15 +285,11 @@ pub(in crate::store::redis) async fn call(
     request
         .items
         .iter()
-        .map(|item| answer(item, replies.value()?, now))
+        .map(|_| answer(replies.value()?, now))
         .collect()
 }
 
-fn answer(
-    item: &Settlement,
-    value: redis::Value,
-    now: Timestamp,
-) -> Result<SettleReply, StoreError> {
+fn answer(value: redis::Value, now: Timestamp) -> Result<SettleReply, StoreError> {
     let (tag, mut items) = tagged(SCRIPT.name, value)?;
     match tag.as_str() {
         "stored" => Ok(SettleReply::Stored { next: None }),

@@ -14,10 +14,9 @@ use crate::{
             script::{Args, Named, script},
         },
     },
-    time::millis,
 };
 
-use super::{Lists, at_most, delay};
+use super::{Lists, delay};
 
 pub(in crate::store::redis) static SCRIPT: Named = script!("start");
 
@@ -27,49 +26,18 @@ struct First<'a> {
     delay: i64,
 }
 
-fn firsts(item: &StartItem) -> Result<Vec<First<'_>>, StoreError> {
-    let refused = |given: &str| StoreError::Request {
-        what: "the first follow-ups of a start",
-        allowed: "at least one task, ready or after a delay".to_owned(),
-        given: given.to_owned(),
-    };
-    if item.first.is_empty() {
-        return Err(refused("none"));
-    }
-    let first = |follow_up| match follow_up {
-        FollowUp::Ready(next) => Ok(First { next, delay: 0 }),
-        FollowUp::After { next, delay: after } => Ok(First {
-            next,
-            delay: delay(*after),
-        }),
-        FollowUp::Arrive { .. } => Err(refused("the arrival at a join")),
-        FollowUp::End { .. } => Err(refused("an end")),
-    };
-    item.first.iter().map(|f| first(f)).collect()
-}
-
-fn check(inner: &Inner, partition: Partition, items: &[StartItem]) -> Result<(), StoreError> {
-    at_most("the items of one start", items.len(), StartItem::MAX_ITEMS)?;
-    let mut total = 0;
-    for item in items {
-        let home = item.id.partition(inner.settings.partitions);
-        if home != partition {
-            return Err(StoreError::Request {
-                what: "the partition of every item",
-                allowed: partition.to_string(),
-                given: home.to_string(),
-            });
-        }
-        let meta = item.meta.as_ref().map_or(0, bytes::Bytes::len);
-        for (what, size) in [("the input", item.input.len()), ("the meta data", meta)] {
-            inner.check_size(|| format!("{what} of `{}`", item.id), size)?;
-            total += size;
-        }
-    }
-    if items.len() > 1 {
-        at_most("the bytes of one start of several", total, StartItem::MAX_BYTES)?;
-    }
-    Ok(())
+fn firsts(item: &StartItem) -> Vec<First<'_>> {
+    item.first
+        .iter()
+        .filter_map(|follow_up| match follow_up {
+            FollowUp::Ready(next) => Some(First { next, delay: 0 }),
+            FollowUp::After { next, delay: after } => Some(First {
+                next,
+                delay: delay(*after),
+            }),
+            FollowUp::Arrive { .. } | FollowUp::End { .. } => None,
+        })
+        .collect()
 }
 
 fn fields(args: &mut Args, item: &StartItem, firsts: &[First<'_>], waits: bool) -> usize {
@@ -145,12 +113,12 @@ pub(in crate::store::redis) async fn call(
     partition: Partition,
     items: &[StartItem],
 ) -> Result<Vec<StartReply>, StoreError> {
+    inner.bounds().start(partition, items)?;
     if items.is_empty() {
         return Ok(Vec::new());
     }
     let keys = inner.keys_of(partition)?;
-    check(inner, partition, items)?;
-    let firsts: Vec<_> = items.iter().map(firsts).collect::<Result<_, _>>()?;
+    let firsts: Vec<_> = items.iter().map(firsts).collect();
     let mut lists = Lists::default();
     let numbers: HashMap<_, _> = firsts
         .iter()
@@ -219,17 +187,5 @@ fn superseded(items: &[StartItem], answers: &mut [StartReply]) {
         {
             answers[before] = StartReply::Superseded;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_time_of_begin_is_sent_in_whole_milliseconds() {
-        assert_eq!(delay(std::time::Duration::from_micros(1)), 1);
-        assert_eq!(millis(std::time::Duration::MAX), i64::MAX);
-        assert!(delay(std::time::Duration::MAX) < 1 << 53);
     }
 }

@@ -1,7 +1,5 @@
 //! `tick.lua`
 
-use std::time::Duration;
-
 use crate::{
     error::StoreError,
     ids::InstanceId,
@@ -13,32 +11,22 @@ use crate::{
             script::{Args, Named, script},
         },
     },
-    time::Timestamp,
+    time::{Timestamp, millis},
 };
 
-use super::{at_most, delay, lifetime};
+use super::delay;
 
 pub(in crate::store::redis) static SCRIPT: Named = script!("tick");
 
-/// The most that each part of one tick may do: beyond, one call would hold up all others.
-const MOST: u32 = 2000;
-
-fn check(request: &TickRequest) -> Result<(), StoreError> {
-    for (what, given) in [
-        ("the timers of one tick", request.promote),
-        ("the claims of one tick", request.reap),
-        ("the finished instances of one tick", request.prune),
-    ] {
-        at_most(what, given as usize, MOST as usize)?;
-    }
-    Ok(())
-}
+/// The most that each part of one call does: beyond, it would hold up all others. A call that is bounded by this
+/// answers `again` as any other.
+const MOST: u32 = 1000;
 
 pub(in crate::store::redis) async fn call(
     inner: &Inner,
     request: &TickRequest,
 ) -> Result<TickReply, StoreError> {
-    check(request)?;
+    inner.bounds().tick(request)?;
     let keys = inner.keys_of(request.partition)?;
     let mut args = Args::default();
     args.key(keys.meta())
@@ -57,8 +45,7 @@ pub(in crate::store::redis) async fn call(
         .arg(inner.guard());
     match &request.keeper {
         Some((worker, ttl)) => {
-            let ttl = lifetime("the TTL of a keeper", *ttl)?;
-            args.arg(worker.to_string()).number(ttl);
+            args.arg(worker.to_string()).number(millis(*ttl));
         }
         None => {
             args.arg("").number(1);
@@ -66,18 +53,18 @@ pub(in crate::store::redis) async fn call(
     }
     let retention = &request.retention;
     args.optional(request.expected.map(Timestamp::as_millis))
-        .number(request.promote)
-        .number(request.reap)
-        .number(request.prune)
+        .number(request.promote.min(MOST))
+        .number(request.reap.min(MOST))
+        .number(request.prune.min(MOST))
         .number(delay(request.crash_delay))
-        .number(lifetime("the TTL of a claim", request.ttl)?);
+        .number(millis(request.ttl));
     for kept in [
         retention.completed,
         retention.failed,
         retention.cancelled,
         retention.cancelled,
     ] {
-        args.number(delay(kept.max(Duration::ZERO)));
+        args.number(delay(kept));
     }
     let mut items = Items::of(SCRIPT.name, inner.call(&SCRIPT, args).await?)?;
     let now = items.time()?;

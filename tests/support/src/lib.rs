@@ -1,0 +1,9 @@
+//! Redis servers for tests: each test has its own, on a free port of the loopback interface, gone when it is dropped.
+//!
+//! A missing `redis-server` fails the test with a word on how to install it; it is never a reason to skip.
+
+mod cluster;
+mod server;
+
+pub use cluster::RedisCluster;
+pub use server::RedisServer;
