@@ -53,7 +53,7 @@ impl<'a> Fields<'a> {
         self.map.insert(name.to_owned(), value);
     }
 
-    fn corrupt(&self, what: &str, reason: impl ToString) -> StoreError {
+    fn corrupt(&self, what: &str, reason: impl std::fmt::Display) -> StoreError {
         self.inner.corrupt(self.id, what, reason.to_string())
     }
 
