@@ -25,6 +25,7 @@ pub struct RedisServer {
     port: u16,
     dir: TempDir,
     args: Vec<String>,
+    environment: Vec<(String, String)>,
     child: Child,
 }
 
@@ -60,16 +61,33 @@ impl RedisServer {
     /// As [`RedisServer::start`].
     #[must_use]
     pub fn with(args: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self::with_environment(args, [("LC_ALL", "C")])
+    }
+
+    /// As [`RedisServer::with`], with these environment variables.
+    ///
+    /// # Panics
+    /// As [`RedisServer::start`].
+    #[must_use]
+    pub fn with_environment(
+        args: impl IntoIterator<Item = impl Into<String>>,
+        environment: impl IntoIterator<Item = (impl Into<String>, impl Into<String>)>,
+    ) -> Self {
         let args: Vec<String> = args.into_iter().map(Into::into).collect();
+        let environment: Vec<(String, String)> = environment
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect();
         // Another process may take the port before the server does: then it ends at once, and another port is tried.
         for _ in 0..10 {
             let dir = TempDir::new().expect("a temporary directory");
             let port = free_port();
-            let child = spawn(port, dir.path(), &args);
+            let child = spawn(port, dir.path(), &args, &environment);
             let mut server = Self {
                 port,
                 dir,
                 args: args.clone(),
+                environment: environment.clone(),
                 child,
             };
             if server.comes_up() {
@@ -162,7 +180,7 @@ impl RedisServer {
     /// # Panics
     /// When it does not come up.
     pub fn restart(&mut self) {
-        self.child = spawn(self.port, self.dir.path(), &self.args);
+        self.child = spawn(self.port, self.dir.path(), &self.args, &self.environment);
         assert!(self.comes_up(), "the server did not come up again");
     }
 
@@ -226,7 +244,7 @@ pub(crate) fn free_port() -> u16 {
     }
 }
 
-fn spawn(port: u16, dir: &Path, args: &[String]) -> Child {
+fn spawn(port: u16, dir: &Path, args: &[String], environment: &[(String, String)]) -> Child {
     let port = port.to_string();
     let fixed: [&OsStr; 8] = [
         "--bind".as_ref(),
@@ -241,6 +259,7 @@ fn spawn(port: u16, dir: &Path, args: &[String]) -> Child {
     Command::new("redis-server")
         .args(fixed)
         .args(args)
+        .envs(environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
