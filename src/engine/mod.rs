@@ -3,8 +3,10 @@
 //! No async, clock, randomness or IO: those are arguments. A store only applies what is decided here, so two stores
 //! cannot drift apart.
 
+mod decide;
 mod follow_up;
 
+pub use decide::{Attempt, Decision, Failure, Outcome, begin, decide};
 pub use follow_up::{FollowUp, Next};
 
 pub use crate::workflow::Limits;

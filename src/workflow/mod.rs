@@ -1,5 +1,29 @@
 //! Pure: the typed builder, the graph, its policies and its hash.
+//!
+//! ```text
+//! Workflow::builder ─> Chain ─ task, delay ─> Chain ─ build ─> Workflow ─ erase ─> AnyWorkflow
+//!                        └ fork, fork_each ─> Forked ─ join ─> Chain      └ graph ─> Graph
+//! ```
 
+mod chain;
+mod check;
+mod definition;
+mod draft;
+mod error;
+mod fork;
+mod graph;
+mod hash;
 mod policy;
+mod raw;
 
-pub use policy::Limits;
+pub use chain::{AtBranch, AtStart, BehindDelay, BehindTask, Chain, HasQueue, IsTask};
+pub use definition::{AnyWorkflow, Startable, Workflow, WorkflowRef};
+pub use error::{BuildError, BuildErrors, GraphError, Wiring};
+pub use fork::{Append, Forked, ForkedEach};
+pub use graph::{Graph, Node, NodeId, NodeKind, Source};
+pub use policy::{Limits, MAX_DURATION, MIN_DURATION, RetryPolicy};
+
+/// The most nodes of a workflow.
+pub const MAX_NODES: usize = 1000;
+/// The most branches of a fork.
+pub const MAX_BRANCHES: usize = 256;

@@ -1,0 +1,188 @@
+use std::{marker::PhantomData, time::Duration};
+
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::{BuildErrors, Forked, ForkedEach, Limits, RetryPolicy, Workflow, draft::Draft};
+use crate::task::{Handler, erase};
+
+/// Where a chain stands: at the start of a workflow.
+#[derive(Debug)]
+pub enum AtStart {}
+/// Where a chain stands: at the start of a branch.
+#[derive(Debug)]
+pub enum AtBranch {}
+/// Where a chain stands: behind a task or a join.
+#[derive(Debug)]
+pub enum BehindTask {}
+/// Where a chain stands: behind a delay.
+#[derive(Debug)]
+pub enum BehindDelay {}
+
+/// Places where `retry`, `timeout` and `deadline` can stand.
+#[diagnostic::on_unimplemented(
+    message = "`retry`, `timeout` and `deadline` stand directly behind the task or join they belong to",
+    label = "there is no task in front of this"
+)]
+pub trait IsTask: sealed::At {}
+impl IsTask for BehindTask {}
+
+/// Places where `queue` can stand.
+#[diagnostic::on_unimplemented(
+    message = "`queue` stands directly behind the task or join it belongs to, or for the whole workflow directly behind `Workflow::builder`",
+    label = "there is no task in front of this, and it is not the start of the workflow"
+)]
+pub trait HasQueue: sealed::At {}
+impl HasQueue for AtStart {}
+impl HasQueue for BehindTask {}
+
+mod sealed {
+    pub trait At {
+        /// Whether a queue set here is that of the whole workflow.
+        const START: bool = false;
+    }
+    impl At for super::AtStart {
+        const START: bool = true;
+    }
+    impl At for super::BehindTask {}
+}
+
+/// A workflow or a branch under construction: what takes an `I` and has an `O` at its end so far. `At` says where it
+/// stands, and so what can be said next.
+///
+/// Nothing is checked before [`Chain::build`], which then reports every mistake.
+#[must_use = "a chain does nothing until it is built"]
+pub struct Chain<I, O, At> {
+    pub(super) draft: Draft,
+    types: PhantomData<fn(I) -> (O, At)>,
+}
+
+impl Workflow<(), ()> {
+    /// Begins a workflow. Its input is that of its first node.
+    pub fn builder<I>(name: impl Into<String>) -> Chain<I, I, AtStart> {
+        Chain::of(Draft::named(name.into()))
+    }
+}
+
+impl<I, O, At> Chain<I, O, At> {
+    pub(super) fn of(draft: Draft) -> Self {
+        Self {
+            draft,
+            types: PhantomData,
+        }
+    }
+
+    /// Runs a handler on the output so far: an `async fn(Input) -> Result<Output, E>` or an
+    /// `async fn(TaskContext, Input) -> Result<Output, E>`.
+    ///
+    /// `id` names the task in the store and in logs: 1 to 64 characters of `A-Z a-z 0-9 _ . -`, unique in the workflow.
+    /// What says more about the task stands behind it: `retry`, `timeout`, `deadline`, `queue`.
+    pub fn task<H, Kind>(
+        mut self,
+        id: impl Into<String>,
+        handler: H,
+    ) -> Chain<I, H::Output, BehindTask>
+    where
+        H: Handler<O, Kind>,
+        H::Output: Serialize + Send + 'static,
+        O: DeserializeOwned + Send + 'static,
+        Kind: 'static,
+    {
+        self.draft.task(id.into(), erase(handler));
+        Chain::of(self.draft)
+    }
+
+    /// Waits, 1 ms to ten years, and passes the output so far on. The wait is stored, no worker is held up by it.
+    pub fn delay(mut self, id: impl Into<String>, by: Duration) -> Chain<I, O, BehindDelay> {
+        self.draft.delay(id.into(), by);
+        Chain::of(self.draft)
+    }
+
+    /// Goes on in branches that run at once, each with the output so far; a [`join`](Forked::join) takes what they bring.
+    /// For branches of one kind, or many, see [`Chain::fork_each`].
+    pub fn fork<Outs>(
+        self,
+        branches: impl FnOnce(Forked<I, O, ()>) -> Forked<I, O, Outs>,
+    ) -> Forked<I, O, Outs> {
+        branches(Forked::of(self.draft))
+    }
+
+    /// Goes on in one branch for each of `keys`, at most 256, each with the output so far; a [`join`](ForkedEach::join)
+    /// takes a `Vec` of what they bring, in the order of the keys.
+    ///
+    /// The keys are part of the definition. Names of nodes must differ from branch to branch, so they are made of the key.
+    pub fn fork_each<Key, B, At2>(
+        self,
+        keys: impl IntoIterator<Item = Key>,
+        mut branch: impl FnMut(Key, Chain<O, O, AtBranch>) -> Chain<O, B, At2>,
+    ) -> ForkedEach<I, B> {
+        let branches = keys
+            .into_iter()
+            // One more than is allowed is enough to be told so, should the keys never end.
+            .take(super::MAX_BRANCHES + 1)
+            .map(|key| branch(key, Chain::of(Draft::default())).draft)
+            .collect();
+        ForkedEach::of(self.draft, branches)
+    }
+
+    /// Checks the definition.
+    ///
+    /// # Errors
+    /// [`BuildErrors`] lists every mistake with what is allowed instead: names, durations, counts.
+    pub fn build(self) -> Result<Workflow<I, O>, BuildErrors> {
+        self.draft.build().map(Workflow::typed)
+    }
+
+    fn limits(&mut self, set: impl FnOnce(&mut Limits)) {
+        if let Some(node) = self.draft.last() {
+            set(&mut node.limits);
+        }
+    }
+
+    /// What happens after the task before it failed. Default: [`RetryPolicy::default`], ten attempts from 1 s on.
+    pub fn retry(mut self, policy: RetryPolicy) -> Self
+    where
+        At: IsTask,
+    {
+        if let Some(node) = self.draft.last() {
+            node.retry = policy;
+        }
+        self
+    }
+
+    /// How long one attempt at the task before it may take, from its claim on: 1 ms to ten years. Then its future is
+    /// dropped and the attempt counts as a failure. Default: no bound.
+    pub fn timeout(mut self, timeout: Duration) -> Self
+    where
+        At: IsTask,
+    {
+        self.limits(|limits| limits.timeout = Some(timeout));
+        self
+    }
+
+    /// How long all attempts at the task before it may take together, with the waits between them, from its first claim
+    /// on: 1 ms to ten years. Then it fails for good. Default: no bound.
+    pub fn deadline(mut self, deadline: Duration) -> Self
+    where
+        At: IsTask,
+    {
+        self.limits(|limits| limits.deadline = Some(deadline));
+        self
+    }
+
+    /// Behind a task or join: its queue. Directly behind [`Workflow::builder`]: the queue of all nodes that have none of
+    /// their own. Default: `default`.
+    ///
+    /// A queue is not part of the definition hash. When it changes, what stands in the old queue is still there: let a
+    /// worker with the old definition finish it.
+    pub fn queue(mut self, name: impl Into<String>) -> Self
+    where
+        At: HasQueue,
+    {
+        if At::START {
+            self.draft.queue = Some(name.into());
+        } else if let Some(node) = self.draft.last() {
+            node.queue = Some(name.into());
+        }
+        self
+    }
+}
