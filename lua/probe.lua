@@ -5,37 +5,55 @@
 --          13 errors list · 14 parked list · 15 ready list · 16 idle zset · 17 done list
 -- DERIVED  {p}mail:!probe and {p}events (channels)
 -- ARGV     1 prefix · 2 publish command
--- RETURNS  ok
+-- RETURNS  ok | {missing, command, key or channel, what the server said}
 -- COST     O(1)
 -- CALLED   RedisStore::connect, once for each partition
 local ctx, probe = begin(ARGV[1], ARGV[2]), '!probe'
-call('ZREM', KEYS[1], probe)
-for i = 1, #KEYS do call('EXISTS', KEYS[i]) end
-for _, i in ipairs({ 4, 5, 16 }) do call('ZREM', KEYS[i], probe) end
-for _, i in ipairs({ 13, 14, 15, 17 }) do call('LTRIM', KEYS[i], 0, -1) end
-call('INCR', KEYS[3])
-call('HGET', KEYS[2], 'epoch')
-call('HMGET', KEYS[7], probe)
-call('GET', KEYS[6])
-call('SADD', KEYS[8], probe)
-call('SREM', KEYS[8], probe)
-call('SET', KEYS[12], probe, 'PX', 1000)
-call('PEXPIRE', KEYS[12], 1000)
-call('PTTL', KEYS[12])
-call('DEL', KEYS[9], KEYS[10], KEYS[12])
-call('HSET', KEYS[11], 'v', 1)
-call('HMGET', KEYS[11], 'v')
-call('HKEYS', KEYS[11])
-call('UNLINK', KEYS[11])
-call('RPUSH', KEYS[15], probe)
-call('LPUSH', KEYS[15], probe)
-call('LRANGE', KEYS[15], 0, 0)
-call('LLEN', KEYS[15])
-call('DEL', KEYS[15])
-call('ZADD', KEYS[16], ctx.at, probe)
-call('ZRANGE', KEYS[16], 0, 0)
-call('ZRANGEBYSCORE', KEYS[16], '-inf', 0, 'LIMIT', 0, 1)
-call('ZPOPMAX', KEYS[16], 1)
-call(ARGV[2], ctx.prefix .. 'mail:' .. probe, 'probe')
-call(ARGV[2], ctx.prefix .. 'events', '')
-return 'ok'
+local missing
+
+-- Runs a command unless one failed before; a missing right is an answer, everything else is raised.
+local function may(command, key, ...)
+  local reply = not missing and try(command, key, ...)
+  local said = type(reply) == 'table' and reply.err
+  if not said then return end
+  if find(said, 'user', 1, true) or find(said, 'NOPERM', 1, true) or find(said, 'ACL failure', 1, true) then
+    missing = { 'missing', command, key, said }
+  else
+    error(said, 0)
+  end
+end
+
+may('ZREM', KEYS[1], probe)
+for i = 1, #KEYS do may('EXISTS', KEYS[i]) end
+for _, i in ipairs({ 4, 5, 16 }) do may('ZREM', KEYS[i], probe) end
+for _, i in ipairs({ 13, 14, 15, 17 }) do may('LTRIM', KEYS[i], 0, -1) end
+may('INCR', KEYS[3])
+may('HGET', KEYS[2], 'epoch')
+may('HMGET', KEYS[7], probe)
+may('GET', KEYS[6])
+may('SREM', KEYS[8], probe)
+may('DEL', KEYS[9], KEYS[10], KEYS[12])
+may('UNLINK', KEYS[11])
+may('SADD', KEYS[8], probe)
+may('SREM', KEYS[8], probe)
+may('SET', KEYS[12], probe, 'PX', 1000)
+may('PEXPIRE', KEYS[12], 1000)
+may('PTTL', KEYS[12])
+may('DEL', KEYS[12])
+may('HSET', KEYS[11], 'v', 1)
+may('HMGET', KEYS[11], 'v')
+may('HKEYS', KEYS[11])
+may('UNLINK', KEYS[11])
+may('LPUSH', KEYS[15], probe)
+may('RPUSH', KEYS[15], probe)
+may('LRANGE', KEYS[15], 0, 0)
+may('LLEN', KEYS[15])
+may('DEL', KEYS[15])
+may('ZADD', KEYS[16], ctx.at, probe)
+may('ZRANGE', KEYS[16], 0, 0)
+may('ZRANGEBYSCORE', KEYS[16], '-inf', 0, 'LIMIT', 0, 1)
+may('ZPOPMAX', KEYS[16], 1)
+may(ARGV[2], ctx.prefix .. 'mail:' .. probe, 'probe')
+may(ARGV[2], ctx.prefix .. 'events', '')
+if missing then try('UNLINK', KEYS[11], KEYS[12], KEYS[15], KEYS[16]) end
+return missing or 'ok'

@@ -1,4 +1,13 @@
 //! The store on a real Redis: each test has a server of its own.
 
+mod access;
+mod cluster;
+mod contract;
+mod cost;
+mod full;
 mod life;
 mod making;
+mod records;
+mod repeats;
+mod trouble;
+mod volume;

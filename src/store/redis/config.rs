@@ -344,9 +344,8 @@ fn sentinel(
     };
     let addresses: Vec<ConnectionAddr> = nodes.iter().map(|node| node.addr().clone()).collect();
     let refused = |e| address(sentinels.first().map_or("", String::as_str), e);
-    let mut builder =
-        SentinelClientBuilder::new(addresses, master, SentinelServerType::Master)
-            .map_err(refused)?;
+    let mut builder = SentinelClientBuilder::new(addresses, master, SentinelServerType::Master)
+        .map_err(refused)?;
     let login = first.redis_settings();
     if let Some(user) = login.username() {
         builder = builder.set_client_to_sentinel_username(user);

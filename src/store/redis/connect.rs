@@ -32,14 +32,9 @@ impl RedisStore {
         inner.set_partitions(stored)?;
         for partition in Partition::all(stored) {
             let keys = inner.keys_of(partition)?;
-            let mut cmd = redis::cmd("HSETNX");
-            cmd.arg(keys.meta()).arg("partitions").arg(stored.get());
-            foreign(&inner, inner.command::<()>("connect", &cmd).await)?;
-            let mut cmd = redis::cmd("HGET");
-            cmd.arg(keys.meta()).arg("partitions");
-            let copied: Option<u16> = foreign(&inner, inner.command("connect", &cmd).await)?;
-            if copied != Some(stored.get()) {
-                return Err(inner.partitions_differ(copied.unwrap_or(0), stored));
+            let copied = inner.first_count(&keys.meta(), stored).await?;
+            if copied != stored {
+                return Err(inner.partitions_differ(copied.get(), stored));
             }
             foreign(&inner, scripts::probe::call(&inner, keys).await)?;
         }
@@ -197,27 +192,33 @@ impl Inner {
             .collect())
     }
 
+    /// The number of partitions that is stored at a key, or else this one, which is stored then. It is read first:
+    /// when memory is used up a worker must still be able to join.
+    async fn first_count(&self, key: &str, count: NonZeroU16) -> Result<NonZeroU16, StoreError> {
+        let mut read = redis::cmd("HGET");
+        read.arg(key).arg("partitions");
+        let mut stored: Option<String> = foreign(self, self.command("connect", &read).await)?;
+        if stored.is_none() {
+            let mut write = redis::cmd("HSETNX");
+            write.arg(key).arg("partitions").arg(count.get());
+            self.command::<()>("connect", &write).await?;
+            stored = self.command("connect", &read).await?;
+        }
+        stored
+            .as_deref()
+            .and_then(|text| text.parse().ok())
+            .ok_or_else(|| self.unsuitable(format!("`{key}` does not hold a number of partitions")))
+    }
+
     /// The number of partitions is written by whoever comes first.
     async fn agree_on_partitions(
         &self,
         asked: Option<NonZeroU16>,
     ) -> Result<NonZeroU16, StoreError> {
         let key = namespace_meta(self.keys.namespace());
-        let mut write = redis::cmd("HSETNX");
-        write
-            .arg(&key)
-            .arg("partitions")
-            .arg(asked.unwrap_or(NonZeroU16::MIN).get());
-        foreign(self, self.command::<()>("connect", &write).await)?;
-        let mut read = redis::cmd("HGET");
-        read.arg(&key).arg("partitions");
-        let stored: Option<String> = foreign(self, self.command("connect", &read).await)?;
-        let stored: NonZeroU16 = stored
-            .as_deref()
-            .and_then(|text| text.parse().ok())
-            .ok_or_else(|| {
-                self.unsuitable(format!("`{key}` does not hold a number of partitions"))
-            })?;
+        let stored = self
+            .first_count(&key, asked.unwrap_or(NonZeroU16::MIN))
+            .await?;
         match asked {
             Some(asked) if asked != stored => Err(self.partitions_differ(stored.get(), asked)),
             _ => Ok(stored),

@@ -124,7 +124,7 @@ fn refused(error: RedisError, place: &Place<'_>) -> StoreError {
     let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
     if error.kind() == ErrorKind::AuthenticationFailed || says(&["WRONGPASS", "NOAUTH"]) {
         StoreError::Login
-    } else if says(&["OOM command not allowed"]) {
+    } else if error.code() == Some("OOM") || says(&["OOM command not allowed"]) {
         StoreError::OutOfMemory
     } else if error.kind() == ErrorKind::Server(ServerErrorKind::NoPerm)
         || says(&[
@@ -148,17 +148,16 @@ fn refused(error: RedisError, place: &Place<'_>) -> StoreError {
 
 /// The part of the server's sentence that names the right, to stand behind "may not".
 fn missing_right(text: &str) -> String {
-    let sentence = text.split(" script: ").next().unwrap_or(text);
-    let quoted = || {
-        let from = sentence.find('\'')?;
-        let name = sentence.get(from + 1..)?.split('\'').next()?;
-        Some(format!("run `{name}`"))
-    };
-    if sentence.contains("channel") {
-        "use the channels of the namespace (publish and subscribe)".to_owned()
-    } else if sentence.contains("key") {
-        "touch the keys of the namespace".to_owned()
-    } else {
-        quoted().unwrap_or_else(|| sentence.to_owned())
+    if text.contains("channel") {
+        return "use the channels of the namespace (publish and subscribe)".to_owned();
+    }
+    let quoted = text.split('`').nth(1).or_else(|| {
+        let (_, rest) = text.split_once(" '")?;
+        rest.split('\'').next()
+    });
+    match quoted {
+        Some(command) => format!("run `{command}`"),
+        None if text.contains("key") => "touch the keys of the namespace".to_owned(),
+        None => text.to_owned(),
     }
 }

@@ -4,7 +4,7 @@ use crate::{
     error::StoreError,
     store::redis::{
         Inner,
-        decode::{text, unknown_tag},
+        decode::tagged,
         keys::PartitionKeys,
         script::{Args, Named, script},
     },
@@ -43,8 +43,24 @@ pub(in crate::store::redis) async fn call(
     }
     args.arg(keys.prefix.to_owned())
         .arg(inner.publish_command());
-    match text(SCRIPT.name, inner.call(&SCRIPT, args).await?)?.as_str() {
+    let (tag, mut items) = tagged(SCRIPT.name, inner.call(&SCRIPT, args).await?)?;
+    match tag.as_str() {
         "ok" => Ok(()),
-        other => Err(unknown_tag(SCRIPT.name, other)),
+        "missing" => {
+            let (command, place, said) = (items.text()?, items.text()?, items.text()?);
+            let kind = place.trim_end_matches(PROBE);
+            let missing = if said.contains("channel") {
+                format!("use the channels `{kind}` (publish and subscribe)")
+            } else if said.contains("key") {
+                format!("touch the keys `{kind}`")
+            } else {
+                format!("run `{}`", command.to_lowercase())
+            };
+            Err(StoreError::Right {
+                missing,
+                namespace: inner.settings.namespace.to_string(),
+            })
+        }
+        other => Err(items.unknown_tag(other)),
     }
 }

@@ -22,9 +22,27 @@ use super::{Lists, delay, record_field};
 
 pub(in crate::store::redis) static SCRIPT: Named = script!("settle");
 
+/// How a follow-up comes to be ready.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Ready,
+    After,
+    Arrive,
+}
+
+impl Kind {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::After => "after",
+            Self::Arrive => "arrive",
+        }
+    }
+}
+
 /// A follow-up that takes a token: where it goes, and how.
 struct Queued<'a> {
-    kind: &'static str,
+    kind: Kind,
     next: &'a Next,
     /// Delay in milliseconds, or how many arrivals are needed.
     number: i64,
@@ -33,7 +51,7 @@ struct Queued<'a> {
 
 fn queued(follow_up: &FollowUp) -> Option<Queued<'_>> {
     let ready = |next| Queued {
-        kind: "ready",
+        kind: Kind::Ready,
         next,
         number: 0,
         total: 0,
@@ -43,14 +61,14 @@ fn queued(follow_up: &FollowUp) -> Option<Queued<'_>> {
         FollowUp::After { next, delay: after } => Some(match delay(*after) {
             0 => ready(next),
             number => Queued {
-                kind: "after",
+                kind: Kind::After,
                 next,
                 number,
                 total: 0,
             },
         }),
         FollowUp::Arrive { next, need, total } => Some(Queued {
-            kind: "arrive",
+            kind: Kind::Arrive,
             next,
             number: i64::from(*need),
             total: *total,
@@ -90,7 +108,7 @@ fn wanted(item: &Settlement, follow_ups: &[FollowUp]) -> Option<(usize, ClaimNex
     let sent = follow_ups.get(..=claim_next.follow_up)?;
     let place = sent.iter().filter_map(queued).count();
     let last = queued(sent.last()?)?;
-    (last.kind != "after").then_some((place, claim_next))
+    (last.kind != Kind::After).then_some((place, claim_next))
 }
 
 fn limits(args: &mut Args, next: Option<&Next>) {
@@ -127,7 +145,7 @@ fn completed<'a>(
     }
     args.count(queued.len());
     for follow_up in &queued {
-        args.arg(follow_up.kind)
+        args.arg(follow_up.kind.as_str())
             .count(lists.number(&follow_up.next.list))
             .arg(entry(holding, follow_up.next))
             .arg(follow_up.next.task.to_string())
@@ -142,9 +160,9 @@ fn completed<'a>(
     }
     for follow_up in &queued {
         let state = match follow_up.kind {
-            "ready" => TaskState::Ready,
-            "after" => TaskState::Delayed,
-            _ => continue,
+            Kind::Ready => TaskState::Ready,
+            Kind::After => TaskState::Delayed,
+            Kind::Arrive => continue,
         };
         args.arg(format!("task:{}", follow_up.next.task))
             .arg(TaskRecord::fresh(state).to_string());

@@ -1,0 +1,222 @@
+//! What a task costs Redis: commands and time, counted by the server itself.
+
+use std::time::Duration;
+
+use tenure::store::{Begin, ClaimNext, SettleReply, Store};
+use tenure_test_support::RedisServer;
+
+use crate::making::{
+    P0, claim, claiming, done, item, partition, settle, start_many, store, then, ticking,
+};
+
+const BATCH: u16 = 50;
+/// Timers of one tick.
+const DUE: u32 = 200;
+
+/// What the server counted between two looks.
+#[derive(Debug, Clone, Copy)]
+struct Cost {
+    calls: f64,
+    commands: f64,
+    micros: f64,
+}
+
+fn scripts(server: &RedisServer) -> Cost {
+    let text: String = server.run(&["INFO", "commandstats"]);
+    let mut cost = Cost {
+        calls: 0.0,
+        commands: 0.0,
+        micros: 0.0,
+    };
+    for line in text
+        .lines()
+        .filter_map(|line| line.strip_prefix("cmdstat_"))
+    {
+        let (name, stats) = line.split_once(':').expect("a name");
+        let number = |key: &str| {
+            stats
+                .split(',')
+                .find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='))
+                .and_then(|value| value.parse::<f64>().ok())
+                .expect("a number")
+        };
+        match name {
+            "evalsha" | "eval" => {
+                cost.calls += number("calls");
+                cost.micros += number("usec");
+            }
+            "info" | "client|setinfo" | "ping" => {}
+            _ => cost.commands += number("calls"),
+        }
+    }
+    cost
+}
+
+impl Cost {
+    fn since(self, before: Self, tasks: usize) -> Self {
+        let tasks = tasks as f64;
+        Self {
+            calls: (self.calls - before.calls) / tasks,
+            commands: (self.commands - before.commands) / tasks,
+            micros: (self.micros - before.micros) / tasks,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_task_costs_few_commands_and_a_fraction_of_a_call() {
+    const TASKS: usize = 5000;
+    let server = RedisServer::start();
+    let store = store(&server).await;
+    start_many(&store, "warm-", 500).await;
+    let before = scripts(&server);
+    start_many(&store, "order-", TASKS).await;
+    let started = scripts(&server).since(before, TASKS);
+    let (mut claimed, mut settled) = (Vec::new(), Vec::new());
+    for _ in 0..TASKS / usize::from(BATCH) {
+        let before = scripts(&server);
+        let claims = claim(&store, "w", BATCH).await.claims;
+        let between = scripts(&server);
+        claimed.push(between.since(before, claims.len()));
+        settle(&store, "w", claims.iter().map(done).collect()).await;
+        settled.push(scripts(&server).since(between, claims.len()));
+    }
+    let mean = |costs: &[Cost], of: fn(&Cost) -> f64| {
+        costs.iter().map(of).sum::<f64>() / costs.len() as f64
+    };
+    println!(
+        "start  {:6.2} µs, {:5.2} commands, {:.4} calls",
+        started.micros, started.commands, started.calls
+    );
+    for (name, costs) in [("claim", &claimed), ("settle", &settled)] {
+        println!(
+            "{name:6} {:6.2} µs, {:5.2} commands, {:.4} calls",
+            mean(costs, |c| c.micros),
+            mean(costs, |c| c.commands),
+            mean(costs, |c| c.calls)
+        );
+    }
+    assert!(started.commands < 3.1, "{started:?}: HMGET, HSET, RPUSH");
+    assert!(started.calls < 0.01, "{started:?}");
+    let (claimed, settled) = (
+        mean(&claimed, |c| c.commands),
+        mean(&settled, |c| c.commands),
+    );
+    assert!(
+        claimed < 4.4,
+        "{claimed}: HMGET, ZADD, SET, HSET, and a few for each call"
+    );
+    assert!(
+        settled < 3.3,
+        "{settled}: HMGET, HSET, RPUSH, and a few for each call"
+    );
+}
+
+#[tokio::test]
+async fn a_chain_costs_one_call_for_several_tasks_once_it_is_claimed() {
+    let server = RedisServer::start();
+    let store = store(&server).await;
+    start_many(&store, "order-", usize::from(BATCH)).await;
+    let mut claims = claim(&store, "w", BATCH).await.claims;
+    settle(
+        &store,
+        "w",
+        claims
+            .split_off(usize::from(BATCH) - 1)
+            .iter()
+            .map(done)
+            .collect(),
+    )
+    .await;
+    let before = scripts(&server);
+    let rounds = 20;
+    for round in 0..rounds {
+        let items = claims.iter().map(|claimed| {
+            let mut settlement = then(claimed, &format!("t{round}"));
+            settlement.claim_next = Some(ClaimNext {
+                follow_up: 0,
+                nonce: tenure::ids::Nonce::random(),
+                only_if_empty: false,
+            });
+            settlement
+        });
+        let replies = settle(&store, "w", items.collect()).await;
+        let next = |reply| match reply {
+            SettleReply::Stored { next: Some(next) } => *next,
+            other => panic!("{other:?}"),
+        };
+        claims = replies.into_iter().map(next).collect();
+    }
+    let cost = scripts(&server).since(before, rounds * claims.len());
+    println!(
+        "chain  {:6.2} µs, {:5.2} commands, {:.4} calls",
+        cost.micros, cost.commands, cost.calls
+    );
+    assert!(cost.commands < 4.4, "{cost:?}: HMGET, SET, ZADD, HSET");
+    assert!(cost.calls < 0.03, "{cost:?}");
+}
+
+/// The time that a script took on the server, by its own count: the lower quartile of many calls, since a busy machine
+/// adds its own pauses to what a call takes.
+fn quartile(mut micros: Vec<f64>) -> f64 {
+    micros.sort_by(f64::total_cmp);
+    micros[micros.len() / 4]
+}
+
+#[tokio::test]
+async fn no_script_takes_over_a_millisecond_on_a_backlog_of_100_000() {
+    let server = RedisServer::start();
+    let store = store(&server).await;
+    let spent = |before: Cost| scripts(&server).micros - before.micros;
+    let mut starts = Vec::new();
+    for round in 0..200 {
+        let before = scripts(&server);
+        start_many(&store, &format!("order-{round}-"), 500).await;
+        starts.push(spent(before));
+    }
+    let (mut claims, mut settles, mut reaps, mut promotes) = (vec![], vec![], vec![], vec![]);
+    for round in 0..40 {
+        let before = scripts(&server);
+        let claimed = claim(&store, "w", BATCH).await.claims;
+        claims.push(spent(before));
+        let before = scripts(&server);
+        settle(&store, "w", claimed.iter().map(done).collect()).await;
+        settles.push(spent(before));
+        let mut expiring = claiming(&store, "w", 100);
+        expiring.ttl = Duration::from_millis(1);
+        store.claim(expiring).await.expect("a claim");
+        let delayed = (0..DUE).map(|i| {
+            let mut delayed = item(&format!("delayed-{round}-{i}"));
+            delayed.begin = Begin::After(Duration::from_millis(1));
+            delayed
+        });
+        store
+            .start(partition(&store, P0), delayed.collect())
+            .await
+            .expect("a start");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        let mut promote = ticking(&store, P0);
+        (promote.reap, promote.promote) = (0, DUE);
+        let before = scripts(&server);
+        let promoted = store.tick(promote.clone()).await.expect("a tick").promoted;
+        promotes.push(spent(before));
+        assert_eq!(promoted, DUE);
+        (promote.reap, promote.promote) = (100, 0);
+        let before = scripts(&server);
+        let recovered = store.tick(promote).await.expect("a tick").recovered.len();
+        reaps.push(spent(before));
+        assert_eq!(recovered, 100);
+    }
+    for (name, micros, bound) in [
+        ("start of 500", starts, 3000.0),
+        ("claim of 50", claims, 1000.0),
+        ("settle of 50", settles, 1000.0),
+        ("promote of 200", promotes, 1000.0),
+        ("reap of 100", reaps, 1000.0),
+    ] {
+        let micros = quartile(micros);
+        println!("{name:15} {micros:6.0} µs");
+        // Twice the bound of the design: it is for a machine that does nothing else.
+        assert!(micros < 2.0 * bound, "{name}: {micros} µs");
+    }
+}
