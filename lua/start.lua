@@ -7,9 +7,9 @@
 --          then the snapshot's fields and values, then for each follow-up: list (from 1), entry, delay (ms)
 -- RETURNS  for each item started | superseded | unreadable | {exists, run, status} | {existing, run, status} |
 --          {format, version}
--- COST     O(items): HMGET, HSET, and one RPUSH or ZADD for each follow-up
+-- COST     O(items): EXISTS, HSET, and one RPUSH or ZADD for each follow-up
 -- CALLED   RedisStore::start
-local ctx = begin(ARGV[1], ARGV[2])
+local NOTHING, ctx = {}, begin(ARGV[1], ARGV[2])
 local lists, items = tonumber(ARGV[3]), tonumber(ARGV[4])
 local a, k, replies, pushed, touched = 5 + lists, 6 + 2 * lists, {}, {}, false
 
@@ -38,7 +38,8 @@ for i = 1, items do
   local key, errors, parked = KEYS[k], KEYS[k + 1], KEYS[k + 2]
   local run, policy, id, at, after = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], tonumber(ARGV[a + 4])
   local follows, count, first = tonumber(ARGV[a + 5]), tonumber(ARGV[a + 6]), a + 7
-  local old, reply = try('HMGET', key, 'run', 'status', 'replaced', 'v', 'waiter'), nil
+  local old, reply = NOTHING, nil
+  if call('EXISTS', key) == 1 then old = try('HMGET', key, 'run', 'status', 'replaced', 'v', 'waiter') end
   k, a = k + 3, first + count + 3 * follows
   if old.err then
     reply = foreign(old) and 'unreadable'

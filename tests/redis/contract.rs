@@ -69,6 +69,27 @@ fn names() -> Vec<String> {
     names
 }
 
+/// The parts of a script that stand in files of their own, `<script>_<part>.lua`.
+fn parts(name: &str) -> String {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("lua");
+    let mut files: Vec<_> = fs::read_dir(dir)
+        .expect("lua/")
+        .map(|entry| {
+            entry
+                .expect("an entry")
+                .file_name()
+                .into_string()
+                .expect("a name")
+        })
+        .filter(|file| file.starts_with(&format!("{name}_")))
+        .collect();
+    files.sort();
+    files
+        .into_iter()
+        .map(|file| read(format!("lua/{file}")))
+        .collect()
+}
+
 fn scripts() -> Vec<Script> {
     let script = |name: String| {
         let text = read(format!("lua/{name}.lua"));
@@ -82,7 +103,7 @@ fn scripts() -> Vec<Script> {
         };
         Script {
             header: header.join("\n"),
-            code: code.join("\n"),
+            code: parts(&name) + &code.join("\n"),
             wrapper: read(format!("src/store/redis/scripts/{name}.rs")),
             name,
         }
@@ -240,6 +261,16 @@ fn scripts_use_only_the_commands_that_are_documented() {
                 "{name}: `{word}` is not in lua/README.md"
             );
         }
+    }
+}
+
+#[test]
+fn every_script_and_part_is_short_enough_to_read() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("lua");
+    for entry in fs::read_dir(dir).expect("lua/") {
+        let path = entry.expect("an entry").path();
+        let lines = read(&path).lines().count();
+        assert!(lines <= 140, "{}: {lines} lines", path.display());
     }
 }
 

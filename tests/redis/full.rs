@@ -1,7 +1,15 @@
 //! A server whose memory is used up.
 
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
 use bytes::Bytes;
-use tenure::store::{ExtendRequest, Held, Inspect, Status, Store, StoreError};
+use tenure::store::{ExtendRequest, Held, Inspect, Status, Store, StoreError, redis::RedisStore};
 use tenure_test_support::RedisServer;
 
 use crate::making::{
@@ -56,7 +64,7 @@ async fn starts_are_refused_with_a_typed_error_and_everything_else_passes() {
             .all(|s| matches!(s, tenure::store::SettleReply::Stored { .. }))
     );
     tick(&store).await;
-    let again = tenure::store::redis::RedisStore::connect(server.url()).await;
+    let again = RedisStore::connect(server.url()).await;
     assert!(
         again.is_ok(),
         "a worker can still join to work things off: {again:?}"
@@ -87,8 +95,18 @@ async fn an_input_of_16_mib_holds_up_no_other_call() {
         crate::making::of_input(&input),
     ))];
     large.input = input.clone();
-    let baseline = slowest(&store, "small", async {}).await;
-    let all = async {
+    let baseline = slowest(&store, "small", Arc::default()).await;
+    let mut rounds = Vec::new();
+    // A machine that does other things too makes a single call wait now and then: one undisturbed round is enough.
+    for round in 0..6 {
+        let over = Arc::new(AtomicBool::new(false));
+        let calls = {
+            let (store, over) = (store.clone(), over.clone());
+            tokio::spawn(async move { slowest(&store, &format!("round-{round}"), over).await })
+        };
+        let mut large = large.clone();
+        large.id = crate::making::id(&format!("large-{round}"));
+        large.run = tenure::ids::RunId::unique();
         start(&store, large.clone()).await;
         let claims = claim(&store, "w", 1).await.claims;
         assert_eq!(claims[0].input, None, "it does not come with the claim");
@@ -97,46 +115,38 @@ async fn an_input_of_16_mib_holds_up_no_other_call() {
             .values(&large.id, large.run, &field)
             .await
             .expect("values");
-        assert_eq!(values, [Some(input.clone())]);
-    };
-    let meanwhile = slowest(&store, "meanwhile", all).await;
-    let bound = baseline * 20 + std::time::Duration::from_millis(150);
-    assert!(
-        meanwhile < bound,
-        "{meanwhile:?} against {baseline:?} without"
-    );
+        assert!(
+            values == [Some(input.clone())],
+            "the input comes back whole"
+        );
+        over.store(true, Ordering::SeqCst);
+        rounds.push(calls.await.expect("the calls"));
+        if rounds[round] < baseline * 10 + Duration::from_millis(30) {
+            return;
+        }
+    }
+    panic!("{rounds:?} against {baseline:?} without");
 }
 
-/// The slowest of the calls that are made while `work` goes on, of 50 at least.
-async fn slowest(
-    store: &dyn Store,
-    name: &str,
-    work: impl Future<Output = ()>,
-) -> std::time::Duration {
-    let finished = std::cell::Cell::new(false);
-    let calls = async {
-        let (mut slowest, mut count) = (std::time::Duration::ZERO, 0);
-        while count < 50 || !finished.get() {
-            let id = crate::making::id(&format!("{name}-{count}"));
-            let began = tokio::time::Instant::now();
-            store.header(&id).await.expect("a read");
-            slowest = slowest.max(began.elapsed());
-            count += 1;
-        }
-        slowest
-    };
-    let work = async {
-        work.await;
-        finished.set(true);
-    };
-    tokio::join!(calls, work).0
+/// The slowest of the calls that are made until the work is over, of 50 at least.
+async fn slowest(store: &RedisStore, name: &str, over: Arc<AtomicBool>) -> Duration {
+    let (mut slowest, mut count) = (Duration::ZERO, 0);
+    let quiet = Arc::strong_count(&over) == 1;
+    while count < 50 || !(quiet || over.load(Ordering::SeqCst)) {
+        let id = crate::making::id(&format!("{name}-{count}"));
+        let began = tokio::time::Instant::now();
+        store.header(&id).await.expect("a read");
+        slowest = slowest.max(began.elapsed());
+        count += 1;
+    }
+    slowest
 }
 
 // case 36
 #[tokio::test]
 async fn a_payload_over_the_limit_is_refused_before_it_is_sent() {
     let server = RedisServer::start();
-    let store = tenure::store::redis::RedisStore::builder(server.url())
+    let store = RedisStore::builder(server.url())
         .max_payload(1000)
         .connect()
         .await

@@ -39,11 +39,12 @@ impl Named {
     }
 }
 
-/// `scripts!{ NAME = "file" }`: the prelude and one file of `lua/`, joined at compile time.
+/// The prelude, the parts of a script if it has any, and its own file of `lua/`, joined at compile time.
 macro_rules! script {
-    ($name:literal) => {{
+    ($name:literal $(, $part:literal)*) => {{
         const TEXT: &str = concat!(
             include_str!("../../../../lua/prelude.lua"),
+            $(include_str!(concat!("../../../../lua/", $part, ".lua")),)*
             include_str!(concat!("../../../../lua/", $name, ".lua"))
         );
         $crate::store::redis::script::Named::new($name, TEXT, || redis::Script::new(TEXT))

@@ -14,7 +14,7 @@ use crate::{
     time::{Timestamp, millis},
 };
 
-pub(in crate::store::redis) static SCRIPT: Named = script!("claim");
+pub(in crate::store::redis) static SCRIPT: Named = script!("claim", "claim_take");
 
 /// An answer, with the store's count of transitions.
 pub(in crate::store::redis) struct Answer {

@@ -20,7 +20,7 @@ use crate::{
 
 use super::{Lists, delay, record_field};
 
-pub(in crate::store::redis) static SCRIPT: Named = script!("settle");
+pub(in crate::store::redis) static SCRIPT: Named = script!("settle", "settle_follow");
 
 /// How a follow-up comes to be ready.
 #[derive(Clone, Copy, PartialEq, Eq)]
