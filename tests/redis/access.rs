@@ -314,3 +314,11 @@ async fn two_namespaces_on_one_server_do_not_meet() {
     assert_eq!(claim(&store, "w", 10).await.claims.len(), 1);
     assert_eq!(claim(&other, "w", 10).await.claims.len(), 1);
 }
+
+#[cfg(feature = "tls")]
+#[tokio::test]
+async fn an_encrypted_address_of_a_plain_server_is_a_typed_error_and_no_panic() {
+    let server = RedisServer::start();
+    let error = refused(&server.url().replace("redis://", "rediss://")).await;
+    assert!(matches!(error, StoreError::Unavailable { .. }), "{error:?}");
+}

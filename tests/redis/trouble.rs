@@ -300,3 +300,28 @@ async fn a_separate_store_works_on_a_runtime_of_its_own() {
     });
     assert_eq!(claimed.join().expect("the thread"), 1);
 }
+
+#[tokio::test]
+async fn a_server_that_lost_history_raises_the_epoch_once() {
+    let server = RedisServer::start();
+    let store = store(&server).await;
+    start_many(&store, "order-", 3).await;
+    assert_eq!(claim(&store, "w", 1).await.epoch, 0);
+    for round in 0..20 {
+        let claims = (0..8).map(|i| claiming(&store, &format!("w{round}-{i}"), 1));
+        let calls = claims.map(|request| store.claim(request));
+        for reply in futures_util::future::join_all(calls).await {
+            assert_eq!(
+                reply.expect("a claim").epoch,
+                0,
+                "calls that overtake each other lost nothing"
+            );
+        }
+    }
+    // A failover to an older copy: fewer transitions than were seen.
+    server.run::<()>(&["SET", "{tenure:0}:seq", "1"]);
+    assert_eq!(claim(&store, "w", 1).await.epoch, 1);
+    assert_eq!(claim(&store, "w", 1).await.epoch, 1);
+    let other = crate::making::store(&server).await;
+    assert_eq!(claim(&other, "w2", 1).await.epoch, 1, "others learn of it");
+}

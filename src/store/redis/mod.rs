@@ -158,21 +158,28 @@ impl Inner {
         }
     }
 
-    /// Whether the count of transitions fell: the server lost history.
-    fn fell(&self, partition: Partition, seq: u64) -> bool {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+    fn seen(&self) -> std::sync::MutexGuard<'_, Vec<u64>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the count of transitions fell since a call was sent: the server lost history. Calls overtake each
+    /// other, so each compares with what was seen before it; of those that notice the same fall, the first tells.
+    fn fell(&self, partition: Partition, before: u64, seq: u64) -> bool {
+        let mut seen = self.seen();
         let Some(highest) = seen.get_mut(usize::from(partition.number())) else {
             return false;
         };
-        let fell = seq < *highest;
-        *highest = seq;
+        let fell = seq < before && *highest >= before;
+        *highest = if fell { seq } else { seq.max(*highest) };
         fell
     }
 
     async fn claim(&self, request: &ClaimRequest) -> Result<ClaimReply, StoreError> {
+        let at = usize::from(request.partition.number());
+        let before = self.seen().get(at).copied().unwrap_or(0);
         let answer = scripts::claim::call(self, request).await?;
         let mut reply = answer.reply;
-        if self.fell(request.partition, answer.seq) {
+        if self.fell(request.partition, before, answer.seq) {
             let key = self.keys_of(request.partition)?.meta();
             let mut cmd = redis::cmd("HINCRBY");
             cmd.arg(key).arg("epoch").arg(1);
