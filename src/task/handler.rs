@@ -178,7 +178,7 @@ mod tests {
         let message = error.message();
         assert!(message.starts_with("task `t` cannot read its input: "));
         assert!(message.contains("`u32`"), "{message}");
-        assert!(message.contains("invalid type: map"), "{message}");
+        assert!(message.ends_with("FixMap(1)"), "{message}");
     }
 
     #[tokio::test]
