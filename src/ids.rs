@@ -912,7 +912,7 @@ mod tests {
             list: "default:00012fffa009900a".parse().unwrap(),
             id: InstanceId::stored("p~order 42 {x}:y/child").unwrap(),
             task: TaskName::new("a#3").unwrap(),
-            tail: "00000000abcd".parse().unwrap(),
+            tail: "a0000000abcd".parse().unwrap(),
             purpose,
             input,
         }
@@ -927,7 +927,7 @@ mod tests {
         let one = ticket(Purpose::Run, output);
         assert_eq!(
             one.to_string(),
-            "default:00012fffa009900a\0p~order 42 {x}:y/child\0a#3\000000000abcdout:a 104"
+            "default:00012fffa009900a\0p~order 42 {x}:y/child\0a#3\0a0000000abcdout:a 104"
         );
         assert_eq!(one.to_string(), format!("{}\0{}", one.list, one.entry()));
         let input = InputRef::Field {
@@ -935,7 +935,7 @@ mod tests {
             len: 0,
         };
         let overdue = ticket(Purpose::TimedOut, InputRef::Join);
-        assert!(overdue.entry().ends_with("00000000abcd!@"));
+        assert!(overdue.entry().ends_with("a0000000abcd!@"));
         text_round_trips(&[one, overdue, ticket(Purpose::TimedOut, input)]);
     }
 
@@ -946,12 +946,12 @@ mod tests {
             "default:00012fffa009900a",
             "default:00012fffa009900a\0id\0a",
             "default:00012fffa009900a\0id\0a\0short",
-            "default:00012fffa009900a\0id\0a\000000000abcd",
-            "default:00012fffa009900a\0id\0a\000000000abcdinput",
-            "default:00012fffa009900a\0id\0a\000000000abcdinput x",
-            "default:00012fffa009900a\0id\0a\000000000abcdin:a 1",
-            "default:00012fffa009900a\0id\0a\000000000abc🙂@",
-            "default\0id\0a\000000000abcd@",
+            "default:00012fffa009900a\0id\0a\0a0000000abcd",
+            "default:00012fffa009900a\0id\0a\0a0000000abcdinput",
+            "default:00012fffa009900a\0id\0a\0a0000000abcdinput x",
+            "default:00012fffa009900a\0id\0a\0a0000000abcdin:a 1",
+            "default:00012fffa009900a\0id\0a\0a0000000abc🙂@",
+            "default\0id\0a\0a0000000abcd@",
         ] {
             bad.parse::<Ticket>().unwrap_err();
         }
