@@ -351,6 +351,12 @@ impl fmt::Display for InstanceId {
     }
 }
 
+impl AsRef<str> for InstanceId {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
 impl FromStr for InstanceId {
     type Err = IdError;
     fn from_str(value: &str) -> Result<Self, IdError> {

@@ -1,1 +1,32 @@
-//! Start, steer and await instances.
+//! Starts instances, waits for them and steers them.
+//!
+//! ```
+//! # async fn example() -> anyhow::Result<()> {
+//! use tenure::{Client, MemoryStore, Workflow};
+//!
+//! let greet = Workflow::builder("greet")
+//!     .task("greet", async |name: String| anyhow::Ok(format!("Hello, {name}")))
+//!     .build()?;
+//! let client = Client::new(MemoryStore::new());
+//! let handle = client.start(&greet, "Ada".to_owned()).id("greet-ada").await?;
+//! handle.cancel("changed my mind", "ada").await?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod error;
+mod handle;
+mod many;
+mod meta;
+mod producer;
+mod repeat;
+mod start;
+mod waiters;
+
+pub use self::{
+    error::ClientError,
+    handle::{Handle, Untyped},
+    meta::StartMeta,
+    producer::Client,
+    start::{Start, StartRequest},
+};

@@ -1,0 +1,260 @@
+use std::{
+    collections::HashMap,
+    fmt,
+    num::NonZeroU16,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use super::{
+    error::ClientError,
+    handle::{Handle, Untyped},
+    many,
+    repeat::{GaveUp, repeat},
+    start::{Start, StartRequest, Target},
+    waiters::{Waiter, Waiters},
+};
+use crate::{
+    ids::{InstanceId, MailboxId, RunId, RunTail, WorkflowName},
+    store::{Control, ControlReply, ControlRequest, IntoStore, Store},
+    workflow::{Graph, Startable},
+};
+
+/// Starts instances and steers them. Cheap to clone: clones share one mailbox for results.
+#[derive(Clone)]
+pub struct Client {
+    inner: Arc<Inner>,
+    patience: Duration,
+}
+
+struct Inner {
+    store: Arc<dyn Store>,
+    waiters: Waiters,
+    /// Definitions that were asked for by name, with the time of asking.
+    named: Mutex<HashMap<WorkflowName, (Instant, Arc<Graph>)>>,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client")
+            .field("store", &self.inner.store)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// The longest time for which a store remembers a start well enough for its repeat to be safe.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// How long the definition behind a name is believed to be the current one.
+    const NAME_KEPT: Duration = Duration::from_secs(10);
+
+    /// A client of a store. Nothing is sent yet.
+    pub fn new(store: impl IntoStore) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                store: store.into_store(),
+                waiters: Waiters::new(),
+                named: Mutex::default(),
+            }),
+            patience: Self::PATIENCE,
+        }
+    }
+
+    /// How long a call is repeated while the store cannot be reached. Default, and the most that is used: 60 s.
+    #[must_use]
+    pub fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience.min(Self::PATIENCE);
+        self
+    }
+
+    /// Starts an instance of a workflow: awaiting the request sends it.
+    ///
+    /// ```
+    /// # use tenure::{Client, IdPolicy, MemoryStore, Workflow};
+    /// # async fn example() -> anyhow::Result<()> {
+    /// # let flow = Workflow::builder("flow").task("t", async |n: u32| anyhow::Ok(n)).build()?;
+    /// # let client = Client::new(MemoryStore::new());
+    /// let handle = client
+    ///     .start(&flow, 7)
+    ///     .id("order-42")
+    ///     .if_exists(IdPolicy::UseExisting)
+    ///     .label("tenant", "acme")
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn start<S: Startable>(&self, workflow: &S, input: S::Input) -> StartRequest<'_, S::Output>
+    where
+        S::Input: serde::Serialize,
+    {
+        StartRequest::new(self, Target::of(workflow), crate::codec::encode(&input))
+    }
+
+    /// Starts an instance of a workflow whose name is all that is known here: its definition is read from the store and kept for
+    /// 10 s. The payload is MessagePack that the workflow's first task can read.
+    ///
+    /// # Errors
+    /// When awaited, also [`ClientError::UnknownWorkflow`].
+    pub fn start_named(&self, workflow: &WorkflowName, input: Bytes) -> StartRequest<'_, Untyped> {
+        StartRequest::new(self, Target::Named(workflow.clone()), Ok(input))
+    }
+
+    /// Starts many instances, up to 500 with one call. Answers in the order of the items; one that fails does not hold up
+    /// the others. If the future is dropped, some are started and some are not.
+    ///
+    /// An id that stands twice in it is handled in order, as the policies say.
+    pub async fn start_many<S: Startable>(
+        &self,
+        workflow: &S,
+        items: impl IntoIterator<Item = Start<S::Input>>,
+    ) -> Vec<Result<Handle<S::Output>, ClientError>>
+    where
+        S::Input: serde::Serialize,
+    {
+        many::start(self, &Target::of(workflow), items).await
+    }
+
+    /// A handle on the run that an id has now.
+    ///
+    /// # Errors
+    /// [`ClientError::Id`], [`ClientError::NotFound`], [`ClientError::Store`].
+    pub async fn handle(&self, id: impl AsRef<str>) -> Result<Handle, ClientError> {
+        self.handle_typed(id).await
+    }
+
+    /// As [`Client::handle`], with the type of the result.
+    ///
+    /// # Errors
+    /// As [`Client::handle`].
+    pub async fn handle_typed<O>(&self, id: impl AsRef<str>) -> Result<Handle<O>, ClientError> {
+        let id: InstanceId = id.as_ref().parse()?;
+        match self.inner.store.header(&id).await? {
+            Some(header) => Ok(Handle::new(self.clone(), id, header.run)),
+            None => Err(ClientError::NotFound { id }),
+        }
+    }
+
+    /// Cancels the run that an id has now; see [`Handle::cancel`].
+    ///
+    /// # Errors
+    /// As [`Client::handle`] and [`Handle::cancel`].
+    pub async fn cancel(
+        &self,
+        id: impl AsRef<str>,
+        reason: impl Into<String>,
+        actor: impl Into<String>,
+    ) -> Result<(), ClientError> {
+        self.handle(id).await?.cancel(reason, actor).await
+    }
+
+    /// Terminates the run that an id has now; see [`Handle::terminate`].
+    ///
+    /// # Errors
+    /// As [`Client::handle`] and [`Handle::terminate`].
+    pub async fn terminate(
+        &self,
+        id: impl AsRef<str>,
+        reason: impl Into<String>,
+        actor: impl Into<String>,
+    ) -> Result<(), ClientError> {
+        self.handle(id).await?.terminate(reason, actor).await
+    }
+
+    /// The store.
+    #[must_use]
+    pub fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.inner.store)
+    }
+
+    pub(crate) fn store_ref(&self) -> &dyn Store {
+        self.inner.store.as_ref()
+    }
+
+    pub(crate) fn partitions(&self) -> NonZeroU16 {
+        self.inner.store.partitions()
+    }
+
+    pub(crate) fn mailbox(&self) -> &MailboxId {
+        &self.inner.waiters.mailbox
+    }
+
+    pub(crate) fn listen(&self, id: &InstanceId, tail: RunTail) -> Waiter {
+        self.inner.waiters.listen(&self.inner.store, id, tail)
+    }
+
+    /// The graph of what is to be started.
+    pub(crate) async fn graph(&self, target: &Target) -> Result<Arc<Graph>, ClientError> {
+        match target {
+            Target::Graph(graph) => Ok(Arc::clone(graph)),
+            Target::Named(workflow) => self.named(workflow).await,
+        }
+    }
+
+    pub(crate) fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    async fn named(&self, workflow: &WorkflowName) -> Result<Arc<Graph>, ClientError> {
+        let named = || {
+            self.inner
+                .named
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        if let Some((asked, graph)) = named().get(workflow)
+            && asked.elapsed() < Self::NAME_KEPT
+        {
+            return Ok(Arc::clone(graph));
+        }
+        let graph = Arc::new(self.definition(workflow).await?);
+        named().insert(workflow.clone(), (Instant::now(), Arc::clone(&graph)));
+        Ok(graph)
+    }
+
+    /// The published definition of a name.
+    async fn definition(&self, workflow: &WorkflowName) -> Result<Graph, ClientError> {
+        let found = repeat(self.patience, || self.inner.store.definition(workflow))
+            .await
+            .map_err(|gave_up| ClientError::from(gave_up.error))?;
+        let Some((_, definition)) = found else {
+            return Err(ClientError::UnknownWorkflow {
+                workflow: workflow.clone(),
+            });
+        };
+        Graph::from_bytes(&definition).map_err(|error| ClientError::Definition {
+            workflow: workflow.clone(),
+            reason: error.to_string(),
+        })
+    }
+
+    pub(crate) async fn control(
+        &self,
+        id: &InstanceId,
+        run: RunId,
+        control: Control,
+        reason: String,
+        actor: String,
+    ) -> Result<(), ClientError> {
+        let some = |text: String| (!text.is_empty()).then_some(text);
+        let request = ControlRequest {
+            id: id.clone(),
+            run: Some(run),
+            control,
+            reason: some(reason),
+            actor: some(actor),
+        };
+        let reply = repeat(self.patience, || self.inner.store.control(request.clone())).await;
+        let id = id.clone();
+        match reply {
+            Ok(ControlReply::Done { .. }) => Ok(()),
+            Ok(ControlReply::Over { status, .. }) => Err(ClientError::Over { id, status }),
+            Ok(ControlReply::Replaced { .. }) => Err(ClientError::Replaced { id, run }),
+            Ok(ControlReply::NotFound) => Err(ClientError::NotFound { id }),
+            Err(GaveUp { error, .. }) => Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The keeper's rounds in one partition, as a worker and a reaper do them.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::{
+    ids::{Partition, WorkerId},
+    store::{
+        Clocks, Gate, KeeperRole, Recovered, Recovery, Retention, Store, StoreError, TickReply,
+        TickRequest,
+    },
+    time::Timestamp,
+};
+
+/// What a round does, wherever it is done.
+#[derive(Debug, Clone)]
+pub(crate) struct RoundSettings {
+    pub(crate) keeper: Option<(WorkerId, Duration)>,
+    pub(crate) promote: u32,
+    pub(crate) reap: u32,
+    pub(crate) prune: u32,
+    pub(crate) crash_delay: Duration,
+    pub(crate) ttl: Duration,
+    pub(crate) retention: Retention,
+    /// How long reaping and pruning wait after an outage or a step of the clock, for heartbeats to come first.
+    pub(crate) pause: Duration,
+}
+
+/// The rounds in one partition: what is remembered from one to the next.
+#[derive(Debug)]
+pub(crate) struct Rounds {
+    partition: Partition,
+    clock: Option<(Timestamp, Instant)>,
+    paused_until: Option<Instant>,
+}
+
+impl Rounds {
+    pub(crate) fn new(partition: Partition) -> Self {
+        Self {
+            partition,
+            clock: None,
+            paused_until: None,
+        }
+    }
+
+    /// Reaps and prunes nothing for a while.
+    pub(crate) fn pause(&mut self, duration: Duration) {
+        self.paused_until = Some(Instant::now() + duration);
+    }
+
+    fn gate(&mut self) -> Gate {
+        match self.paused_until {
+            Some(until) if Instant::now() < until => Gate::Paused,
+            _ => {
+                self.paused_until = None;
+                Gate::Open
+            }
+        }
+    }
+
+    /// One round.
+    pub(crate) async fn tick(
+        &mut self,
+        store: &dyn Store,
+        settings: &RoundSettings,
+    ) -> Result<TickReply, StoreError> {
+        let (reap, prune) = match self.gate() {
+            Gate::Open => (settings.reap, settings.prune),
+            Gate::Paused => (0, 0),
+        };
+        let expected = self.clock.map(|(time, read)| time.plus(read.elapsed()));
+        let reply = store
+            .tick(TickRequest {
+                partition: self.partition,
+                keeper: settings.keeper.clone(),
+                expected,
+                promote: settings.promote,
+                reap,
+                prune,
+                crash_delay: settings.crash_delay,
+                ttl: settings.ttl,
+                retention: settings.retention,
+            })
+            .await;
+        match &reply {
+            Ok(reply) => self.learn(reply, settings.pause),
+            // Claims may have run out while nobody could extend them.
+            Err(_) => self.pause(settings.pause),
+        }
+        reply
+    }
+
+    fn learn(&mut self, reply: &TickReply, pause: Duration) {
+        self.clock = Some((reply.now, Instant::now()));
+        if let Clocks::Stepped { by } = reply.clocks {
+            tracing::warn!(partition = %self.partition, by_ms = by, "the store's clock moved; reaping pauses");
+            self.pause(pause);
+        }
+        for recovered in &reply.recovered {
+            report(recovered);
+        }
+    }
+}
+
+fn report(recovered: &Recovered) {
+    let Recovered {
+        id,
+        task,
+        worker,
+        recovery,
+    } = recovered;
+    match recovery {
+        Recovery::Requeued { crashes } => {
+            tracing::warn!(instance = %id, %task, lost_worker = %worker, crashes, "its worker stopped; the task is ready again");
+        }
+        Recovery::Failed => {
+            tracing::error!(instance = %id, %task, lost_worker = %worker, "its workers stopped too often; the instance failed");
+        }
+        Recovery::Lost => {
+            tracing::info!(instance = %id, %task, worker = %worker, "its worker lives but does not hold it; the task is ready again");
+        }
+        Recovery::TimedOut => {
+            tracing::warn!(instance = %id, %task, worker = %worker, "the attempt went past its deadline");
+        }
+    }
+}
+
+/// Whether a reply says that the caller keeps the partition.
+pub(crate) fn is_keeper(reply: &TickReply) -> bool {
+    matches!(reply.role, KeeperRole::Keeper)
+}

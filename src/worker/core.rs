@@ -1,0 +1,196 @@
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, mpsc, oneshot, watch};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    catalog::Catalog,
+    claims::Claims,
+    config::Config,
+    fetcher::FetchBell,
+    handle::WorkerSummary,
+    health::{Contact, Health},
+    keeper::KeeperBell,
+    settle::Commit,
+};
+use crate::{
+    ids::Partition,
+    store::{SettleReply, Settlement, Store, StoreError},
+    task::States,
+};
+
+/// What the roles of one worker share.
+pub(crate) struct Core {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) config: Config,
+    pub(crate) catalog: Catalog,
+    pub(crate) states: Arc<States>,
+    pub(crate) claims: Arc<Claims>,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) fetch: FetchBell,
+    pub(crate) keeper: KeeperBell,
+    /// Heartbeats are wanted at once when it changes.
+    pub(crate) beat_now: watch::Sender<u64>,
+    pub(crate) health: Contact,
+    /// No more claims; what runs may finish.
+    pub(crate) stop: CancellationToken,
+    /// What still runs is dropped and given back.
+    pub(crate) abort: CancellationToken,
+    slots: Arc<Semaphore>,
+    present: Vec<CancellationToken>,
+    epoch: AtomicU64,
+    settled: AtomicU64,
+    given_back: AtomicU64,
+    settlers: Vec<mpsc::Sender<Commit>>,
+}
+
+impl fmt::Debug for Core {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Core")
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where the settlers read, one for each partition.
+pub(crate) type Inboxes = Vec<mpsc::Receiver<Commit>>;
+
+impl Core {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        config: Config,
+        catalog: Catalog,
+        states: States,
+    ) -> (Self, Inboxes) {
+        let (settlers, inboxes) = Partition::all(store.partitions())
+            .map(|_| mpsc::channel(256))
+            .unzip();
+        let core = Self {
+            slots: Arc::new(Semaphore::new(config.concurrency)),
+            present: Partition::all(store.partitions())
+                .map(|_| CancellationToken::new())
+                .collect(),
+            store,
+            config,
+            catalog,
+            states: Arc::new(states),
+            claims: Arc::default(),
+            tasks: TaskTracker::new(),
+            fetch: FetchBell::default(),
+            keeper: KeeperBell::default(),
+            beat_now: watch::channel(0).0,
+            health: Contact::new(),
+            stop: CancellationToken::new(),
+            abort: CancellationToken::new(),
+            epoch: AtomicU64::new(0),
+            settled: AtomicU64::new(0),
+            given_back: AtomicU64::new(0),
+            settlers,
+        };
+        (core, inboxes)
+    }
+
+    /// How many tasks could be claimed now.
+    pub(crate) fn free_slots(&self) -> usize {
+        self.slots.available_permits()
+    }
+
+    /// Slots for tasks that are about to be claimed; none for none.
+    pub(crate) fn reserve(
+        &self,
+        count: usize,
+    ) -> Result<Option<OwnedSemaphorePermit>, TryAcquireError> {
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        if count == 0 {
+            return Ok(None);
+        }
+        Arc::clone(&self.slots)
+            .try_acquire_many_owned(count)
+            .map(Some)
+    }
+
+    /// The store knows that this worker lives.
+    pub(crate) fn present(&self, partition: Partition) {
+        let present = &self.present[usize::from(partition.number())];
+        if !present.is_cancelled() {
+            present.cancel();
+            self.fetch.ring(|_| {});
+        }
+    }
+
+    /// Whether a first heartbeat got through: before it nothing is claimed, since a claim of a worker that is not present
+    /// counts as a crash when it expires.
+    pub(crate) fn is_present(&self, partition: Partition) -> bool {
+        self.present[usize::from(partition.number())].is_cancelled()
+    }
+
+    /// The epoch as the store said it last.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn saw_epoch(&self, epoch: u64) {
+        self.epoch.fetch_max(epoch, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_settled(&self) {
+        self.settled.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_given_back(&self) {
+        self.given_back.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn summary(&self) -> WorkerSummary {
+        WorkerSummary {
+            settled: self.settled.load(Ordering::Relaxed),
+            given_back: self.given_back.load(Ordering::Relaxed),
+        }
+    }
+
+    pub(crate) fn health_now(&self, ended: bool) -> Health {
+        Health {
+            last_contact: self.health.last(),
+            slots: self.config.concurrency,
+            running: self.claims.len(),
+            draining: self.stop.is_cancelled(),
+            ended,
+            keeper_of: self.health.keeper_of.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Stores what became of a task, with all that ends meanwhile.
+    pub(crate) async fn settle(
+        &self,
+        partition: Partition,
+        settlement: Settlement,
+    ) -> Result<SettleReply, SettleFailure> {
+        let (reply, answer) = oneshot::channel();
+        let settler = &self.settlers[usize::from(partition.number())];
+        settler
+            .send(Commit { settlement, reply })
+            .await
+            .map_err(|_| SettleFailure::Stopped)?;
+        answer
+            .await
+            .map_err(|_| SettleFailure::Stopped)?
+            .map_err(SettleFailure::Store)
+    }
+}
+
+/// Why a settlement has no answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SettleFailure {
+    /// The store cannot digest it, however often it is asked.
+    #[error("{0}")]
+    Store(Arc<StoreError>),
+    /// The worker was dropped.
+    #[error("the worker was dropped")]
+    Stopped,
+}

@@ -1,0 +1,131 @@
+//! Heartbeats: on a thread of their own, so that handlers that block the runtime cannot stop them.
+
+use std::{sync::Arc, thread, time::Duration};
+
+use futures_util::future::join_all;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::core::Core;
+use crate::{
+    backoff::Backoff,
+    ids::Partition,
+    store::{ExtendRequest, Store, StoreError},
+};
+
+/// The thread. It ends when `stop` is cancelled, also when this value is dropped.
+#[derive(Debug)]
+pub(crate) struct Heartbeat {
+    stop: CancellationToken,
+    ended: watch::Receiver<()>,
+}
+
+impl Heartbeat {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// When the system has no thread or no event queue for it.
+    pub(crate) fn start(core: Arc<Core>) -> std::io::Result<Self> {
+        let stop = CancellationToken::new();
+        let (alive, ended) = watch::channel(());
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let stopped = stop.clone();
+        thread::Builder::new()
+            .name("tenure-heartbeat".into())
+            .spawn(move || {
+                let _alive = alive;
+                runtime.block_on(stopped.run_until_cancelled(beat_all(&core)));
+            })?;
+        Ok(Self { stop, ended })
+    }
+
+    /// Stops it and waits for its end.
+    pub(crate) async fn stop(mut self) {
+        self.stop.cancel();
+        // An error is what is awaited: the sender is gone with the thread.
+        while self.ended.changed().await.is_ok() {}
+    }
+}
+
+impl Drop for Heartbeat {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+async fn beat_all(core: &Arc<Core>) {
+    let store = own_store(core).await;
+    let all = Partition::all(store.partitions());
+    join_all(all.map(|partition| beat_forever(core, &store, partition))).await;
+}
+
+/// A store with connections made on this thread's runtime: one shared with a blocked runtime would be blocked too.
+async fn own_store(core: &Core) -> Arc<dyn Store> {
+    let mut backoff = Backoff::capped(Duration::from_secs(1));
+    loop {
+        match core.store.separate().await {
+            Ok(store) => return store,
+            Err(error) => {
+                tracing::warn!(worker = %core.config.worker, %error, "no connection for heartbeats yet");
+                tokio::time::sleep(backoff.delay()).await;
+            }
+        }
+    }
+}
+
+async fn beat_forever(core: &Core, store: &Arc<dyn Store>, partition: Partition) {
+    let interval = core.config.heartbeat_interval();
+    let mut backoff = Backoff::capped(interval.min(Duration::from_secs(1)));
+    let mut nudged = core.beat_now.subscribe();
+    loop {
+        nudged.mark_unchanged();
+        let wait = match beat(core, store.as_ref(), partition).await {
+            Ok(()) => {
+                backoff.reset();
+                core.present(partition);
+                interval
+            }
+            Err(error) => {
+                if backoff.is_fresh() {
+                    tracing::warn!(worker = %core.config.worker, %partition, %error, "a heartbeat failed; tasks go on");
+                }
+                backoff.delay()
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            changed = nudged.changed() => if changed.is_err() { return },
+        }
+    }
+}
+
+/// One heartbeat in one partition: presence first, then every claim.
+pub(crate) async fn beat(
+    core: &Core,
+    store: &dyn Store,
+    partition: Partition,
+) -> Result<(), StoreError> {
+    let claims = core.claims.of(partition);
+    let mut rest = claims.as_slice();
+    loop {
+        let (chunk, left) = rest.split_at(rest.len().min(ExtendRequest::MAX_ITEMS));
+        let held = store
+            .extend(ExtendRequest {
+                partition,
+                worker: core.config.worker.clone(),
+                ttl: core.config.claim_ttl,
+                items: chunk.iter().map(|claim| claim.holding()).collect(),
+            })
+            .await?;
+        core.health.heard();
+        for (claim, held) in chunk.iter().zip(held) {
+            claim.learn(held);
+        }
+        rest = left;
+        if rest.is_empty() {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The keeper's rounds: timers, recovery and retention, apart from the slots, so that a worker whose slots are all busy
+//! keeps them on time.
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use super::{bell::Bell, core::Core};
+use crate::{
+    backoff::Backoff,
+    ids::Partition,
+    rounds::{RoundSettings, Rounds, is_keeper},
+    store::{Store, StoreError, TickReply},
+};
+
+/// What the keeper is told by hints.
+#[derive(Debug, Default)]
+pub(crate) struct KeeperNews {
+    /// A timer is due before all others there.
+    pub(crate) timers: HashSet<Partition>,
+    /// The connection is new: heartbeats have to come before reaping.
+    pub(crate) reconnected: bool,
+}
+
+pub(crate) type KeeperBell = Bell<KeeperNews>;
+
+/// The role.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    core: Arc<Core>,
+    partitions: Vec<Kept>,
+    /// Where the rotation over the partitions of others stands.
+    turn: usize,
+    next_turn: Instant,
+    backoff: Backoff,
+}
+
+#[derive(Debug)]
+struct Kept {
+    partition: Partition,
+    rounds: Rounds,
+    keeper: bool,
+    /// When it is looked at again whatever the rotation says: the keeper's interval, a timer, a bound that was hit.
+    due: Option<Instant>,
+}
+
+impl Keeper {
+    /// The most partitions that are kept at the full rate; beyond them rounds are spread.
+    const MOST_SPREAD: u32 = 5;
+
+    pub(crate) fn new(core: Arc<Core>) -> Self {
+        let partitions = Partition::all(core.store.partitions())
+            .map(|partition| Kept {
+                partition,
+                rounds: Rounds::new(partition),
+                keeper: false,
+                due: None,
+            })
+            .collect();
+        Self {
+            core,
+            partitions,
+            turn: 0,
+            next_turn: Instant::now(),
+            backoff: Backoff::new(),
+        }
+    }
+
+    /// Until dropped.
+    pub(crate) async fn run(mut self) {
+        loop {
+            let wake = self.next_wake();
+            tokio::select! {
+                () = tokio::time::sleep_until(wake) => {}
+                () = self.core.keeper.rung() => self.read_news(),
+            }
+            self.round().await;
+        }
+    }
+
+    /// One round in every partition, for a worker that is driven by hand.
+    pub(crate) async fn tick_all(&mut self) -> Result<Vec<TickReply>, StoreError> {
+        let mut replies = Vec::new();
+        for index in 0..self.partitions.len() {
+            replies.push(self.tick(index).await?);
+        }
+        Ok(replies)
+    }
+
+    fn read_news(&mut self) {
+        let news = self.core.keeper.take();
+        let now = Instant::now();
+        let pause = self.core.config.heartbeat_interval();
+        for kept in &mut self.partitions {
+            if news.reconnected {
+                kept.rounds.pause(pause);
+            }
+            if news.timers.contains(&kept.partition) {
+                kept.due = Some(now);
+            }
+        }
+    }
+
+    fn next_wake(&self) -> Instant {
+        self.partitions
+            .iter()
+            .filter_map(|kept| kept.due)
+            .min()
+            .map_or(self.next_turn, |due| due.min(self.next_turn))
+    }
+
+    /// Everything that is due now.
+    async fn round(&mut self) {
+        let now = Instant::now();
+        let mut due: Vec<usize> = (0..self.partitions.len())
+            .filter(|&i| self.partitions[i].due.is_some_and(|due| due <= now))
+            .collect();
+        if self.next_turn <= now {
+            due.extend(self.take_turn());
+            self.next_turn = now + self.turn_interval();
+        }
+        due.dedup();
+        for index in due {
+            if let Err(error) = self.tick(index).await {
+                self.failed(index, &error);
+            }
+        }
+    }
+
+    /// The next partition in rotation that others keep.
+    fn take_turn(&mut self) -> Option<usize> {
+        let count = self.partitions.len();
+        let next = (0..count)
+            .map(|step| (self.turn + step) % count)
+            .find(|&i| !self.partitions[i].keeper && self.partitions[i].due.is_none())?;
+        self.turn = next + 1;
+        Some(next)
+    }
+
+    /// A keeper looks at the partitions of others more rarely: it has its own.
+    fn turn_interval(&self) -> Duration {
+        let interval = self.core.config.reap_interval;
+        if self.kept() > 0 {
+            interval * 2
+        } else {
+            interval
+        }
+    }
+
+    fn kept(&self) -> usize {
+        self.partitions.iter().filter(|kept| kept.keeper).count()
+    }
+
+    /// How often a kept partition is looked at: with many of them more rarely, so that an idle worker stays quiet.
+    fn own_interval(&self) -> Duration {
+        let kept = u32::try_from(self.kept()).unwrap_or(u32::MAX);
+        self.core.config.reap_interval * kept.clamp(1, Self::MOST_SPREAD)
+    }
+
+    async fn tick(&mut self, index: usize) -> Result<TickReply, StoreError> {
+        let settings = self.settings();
+        let store: &dyn Store = self.core.store.as_ref();
+        let reply = self.partitions[index].rounds.tick(store, &settings).await?;
+        self.backoff.reset();
+        self.core.health.heard();
+        self.partitions[index].keeper = is_keeper(&reply);
+        let kept = self.kept();
+        self.core.health.keeper_of.store(kept, Ordering::Relaxed);
+        self.partitions[index].due = self.next_due(index, &reply);
+        Ok(reply)
+    }
+
+    fn next_due(&self, index: usize, reply: &TickReply) -> Option<Instant> {
+        let now = Instant::now();
+        if reply.again {
+            return Some(now);
+        }
+        if !self.partitions[index].keeper {
+            return None;
+        }
+        let timer = reply.next_due.map(|due| now + due.since(reply.now));
+        let regular = now + self.own_interval();
+        Some(timer.map_or(regular, |timer| timer.min(regular)))
+    }
+
+    fn failed(&mut self, index: usize, error: &StoreError) {
+        if self.backoff.is_fresh() {
+            tracing::warn!(worker = %self.core.config.worker, partition = %self.partitions[index].partition, %error, "a keeper's round failed; it goes on");
+        }
+        self.partitions[index].due = Some(Instant::now() + self.backoff.delay());
+    }
+
+    fn settings(&self) -> RoundSettings {
+        let config = &self.core.config;
+        let keep = (self.own_interval() * 3).max(Duration::from_secs(5));
+        let reap = u32::try_from(config.reap_batch).unwrap_or(u32::MAX);
+        RoundSettings {
+            keeper: Some((config.worker.clone(), keep)),
+            promote: 500,
+            reap,
+            prune: reap,
+            crash_delay: config.crash_delay,
+            ttl: config.claim_ttl,
+            retention: config.retention,
+            pause: config.heartbeat_interval(),
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Group commit: what ends while a call is in flight goes with the next one, so that under load one call carries many
+//! settlements and their follow-up claims.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::core::{Core, Inboxes};
+use crate::{
+    backoff::Backoff,
+    ids::Partition,
+    store::{SettleReply, SettleRequest, Settlement, StoreError, Verdict},
+};
+
+/// A settlement on its way.
+#[derive(Debug)]
+pub(crate) struct Commit {
+    pub(crate) settlement: Settlement,
+    pub(crate) reply: oneshot::Sender<Result<SettleReply, Arc<StoreError>>>,
+}
+
+/// The role, one for each partition.
+#[derive(Debug)]
+pub(crate) struct Settler {
+    core: Arc<Core>,
+    partition: Partition,
+    inbox: mpsc::Receiver<Commit>,
+    waiting: VecDeque<Commit>,
+}
+
+impl Settler {
+    /// The most bytes of results in one call of several settlements.
+    const MAX_BYTES: usize = 1 << 20;
+
+    /// One for each partition, in their order.
+    pub(crate) fn all(core: &Arc<Core>, inboxes: Inboxes) -> Vec<Self> {
+        Partition::all(core.store.partitions())
+            .zip(inboxes)
+            .map(|(partition, inbox)| Self {
+                core: Arc::clone(core),
+                partition,
+                inbox,
+                waiting: VecDeque::new(),
+            })
+            .collect()
+    }
+
+    /// Until nobody can send any more.
+    pub(crate) async fn run(&mut self) {
+        loop {
+            if self.waiting.is_empty() {
+                match self.inbox.recv().await {
+                    Some(commit) => self.waiting.push_back(commit),
+                    None => return,
+                }
+            }
+            while let Ok(commit) = self.inbox.try_recv() {
+                self.waiting.push_back(commit);
+            }
+            let batch = self.take_batch();
+            self.commit(batch).await;
+        }
+    }
+
+    fn take_batch(&mut self) -> Vec<Commit> {
+        let mut bytes = 0;
+        let mut count = 0;
+        for commit in self.waiting.iter().take(SettleRequest::MAX_ITEMS) {
+            bytes += output_len(&commit.settlement);
+            if count > 0 && bytes > Self::MAX_BYTES {
+                break;
+            }
+            count += 1;
+        }
+        self.waiting.drain(..count).collect()
+    }
+
+    /// Stores a batch, however long the store is away: the items stay the same, so a repeat is safe.
+    async fn commit(&self, batch: Vec<Commit>) {
+        match self.send(&batch).await {
+            Ok(replies) => answer(batch, replies),
+            Err(error) if batch.len() == 1 => answer_error(batch, error),
+            // One item that the store cannot digest must not take the others with it.
+            Err(_) => {
+                for commit in batch {
+                    let one = vec![commit];
+                    match self.send(&one).await {
+                        Ok(replies) => answer(one, replies),
+                        Err(error) => answer_error(one, error),
+                    }
+                }
+            }
+        }
+    }
+
+    async fn send(&self, batch: &[Commit]) -> Result<Vec<SettleReply>, StoreError> {
+        let request = SettleRequest {
+            partition: self.partition,
+            worker: self.core.config.worker.clone(),
+            ttl: self.core.config.claim_ttl,
+            items: batch.iter().map(|c| c.settlement.clone()).collect(),
+        };
+        let mut backoff = Backoff::new();
+        loop {
+            match self.core.store.settle(request.clone()).await {
+                Ok(replies) => {
+                    self.core.health.heard();
+                    return Ok(replies);
+                }
+                Err(error) if error.is_retryable() => {
+                    if backoff.is_fresh() {
+                        tracing::warn!(worker = %self.core.config.worker, partition = %self.partition, results = batch.len(), %error, "results cannot be stored yet; they are kept and sent again");
+                    }
+                    tokio::time::sleep(backoff.delay()).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+fn output_len(settlement: &Settlement) -> usize {
+    match &settlement.verdict {
+        Verdict::Completed {
+            output: Some(output),
+            ..
+        } => output.len(),
+        Verdict::Completed { output: None, .. }
+        | Verdict::Retry { .. }
+        | Verdict::Failed { .. } => 0,
+    }
+}
+
+fn answer(batch: Vec<Commit>, replies: Vec<SettleReply>) {
+    for (commit, reply) in batch.into_iter().zip(replies) {
+        // The slot is gone only when the worker was dropped; then nobody wants to know.
+        commit.reply.send(Ok(reply)).ok();
+    }
+}
+
+fn answer_error(batch: Vec<Commit>, error: StoreError) {
+    let error = Arc::new(error);
+    for commit in batch {
+        commit.reply.send(Err(Arc::clone(&error))).ok();
+    }
+}

@@ -1,0 +1,486 @@
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use tenure::{
+    client::Client,
+    codec,
+    store::{Status, memory::MemoryStore},
+    task::{TaskContext, TaskError},
+    worker::{Fate, Worker},
+    workflow::Workflow,
+};
+use tokio::sync::{Barrier, Notify};
+
+use crate::support::{Flaky, Gauge, quick, task, until};
+
+const SOON: Duration = Duration::from_secs(10);
+
+// W04 W21 W24 W42 W43 W48
+#[tokio::test]
+async fn a_workflow_runs_from_its_start_to_its_result() {
+    let flow = Workflow::builder("sum")
+        .task("double", |n: u32| async move { anyhow::Ok(n * 2) })
+        .task("add-one", |n: u32| async move { anyhow::Ok(n + 1) })
+        .build()
+        .unwrap();
+    let store = MemoryStore::new();
+    let worker = quick(store.clone())
+        .workflow(&flow)
+        .build()
+        .unwrap()
+        .spawn();
+    let handle = Client::new(store).start(&flow, 20).id("one").await.unwrap();
+    assert_eq!(handle.result_within(SOON).await.unwrap(), 41);
+    assert_eq!(handle.status().await.unwrap(), Status::Completed);
+    let snapshot = handle.snapshot().await.unwrap();
+    assert_eq!(snapshot.open, 0);
+    assert!(
+        snapshot
+            .tasks
+            .values()
+            .all(|t| t.attempt == 1 && t.failures == 0)
+    );
+    worker.shutdown();
+    assert_eq!(worker.join().await.unwrap().settled, 2);
+}
+
+// W51 W44
+#[tokio::test]
+async fn branches_of_a_fork_run_at_once_and_meet_in_the_join() {
+    let meet = Arc::new(Barrier::new(2));
+    let (left, right) = (Arc::clone(&meet), meet);
+    let flow = Workflow::builder("fork")
+        .task("first", |n: u32| async move { anyhow::Ok(n) })
+        .fork(|f| {
+            f.branch(|b| {
+                b.task("left", move |n: u32| {
+                    let meet = Arc::clone(&left);
+                    async move {
+                        meet.wait().await;
+                        anyhow::Ok(n + 1)
+                    }
+                })
+            })
+            .branch(|b| {
+                b.task("right", move |n: u32| {
+                    let meet = Arc::clone(&right);
+                    async move {
+                        meet.wait().await;
+                        anyhow::Ok(format!("{n}"))
+                    }
+                })
+            })
+        })
+        .join("close", |(a, b): (u32, String)| async move {
+            anyhow::Ok(format!("{a} {b}"))
+        })
+        .build()
+        .unwrap();
+    let store = MemoryStore::new();
+    let _worker = quick(store.clone())
+        .workflow(&flow)
+        .build()
+        .unwrap()
+        .spawn();
+    let handle = Client::new(store).start(&flow, 7).await.unwrap();
+    assert_eq!(handle.result_within(SOON).await.unwrap(), "8 7");
+}
+
+// W51 W46
+#[tokio::test]
+async fn two_workers_share_the_tasks_of_one_instance() {
+    let meet = Arc::new(Barrier::new(2));
+    let branch = || {
+        let meet = Arc::clone(&meet);
+        move |(): ()| {
+            let meet = Arc::clone(&meet);
+            async move {
+                meet.wait().await;
+                anyhow::Ok(())
+            }
+        }
+    };
+    let flow = Workflow::builder("shared")
+        .task("first", |(): ()| async { anyhow::Ok(()) })
+        .fork(|f| {
+            f.branch(|b| b.task("left", branch()))
+                .branch(|b| b.task("right", branch()))
+        })
+        .join("close", |((), ()): ((), ())| async { anyhow::Ok(()) })
+        .build()
+        .unwrap();
+    let store = MemoryStore::new();
+    let one_slot = |id: &str| {
+        let worker = quick(store.clone()).id(id).workflow(&flow).concurrency(1);
+        worker.build().unwrap().spawn()
+    };
+    let _workers = (one_slot("w1"), one_slot("w2"));
+    let handle = Client::new(store.clone()).start(&flow, ()).await.unwrap();
+    handle.result_within(SOON).await.unwrap();
+    let tasks = handle.snapshot().await.unwrap().tasks;
+    assert_ne!(tasks[&task("left")].worker, tasks[&task("right")].worker);
+}
+
+// case 49
+#[tokio::test]
+async fn delays_at_any_place_are_passed() {
+    let flow = Workflow::builder("delays")
+        .delay("wait", Duration::from_millis(20))
+        .task("middle", |n: u32| async move { anyhow::Ok(n + 1) })
+        .delay("wait-more", Duration::from_millis(20))
+        .build()
+        .unwrap();
+    let store = MemoryStore::new();
+    let _worker = quick(store.clone())
+        .workflow(&flow)
+        .build()
+        .unwrap()
+        .spawn();
+    let begin = Instant::now();
+    let handle = Client::new(store).start(&flow, 1).await.unwrap();
+    assert_eq!(handle.result_within(SOON).await.unwrap(), 2);
+    assert!(begin.elapsed() >= Duration::from_millis(40));
+}
+
+// W16 case 18: the worker polls every 5 s, and is woken.
+#[tokio::test]
+async fn an_idle_worker_is_woken_in_milliseconds() {
+    let flow = Workflow::builder("wake")
+        .task("a", |(): ()| async { anyhow::Ok(()) })
+        .build()
+        .unwrap();
+    let store = Flaky::new(MemoryStore::new());
+    let worker = Worker::builder(store.clone())
+        .workflow(&flow)
+        .build()
+        .unwrap();
+    let _worker = worker.spawn();
+    until("the worker has looked once", async || {
+        store.calls("claim") > 0
+    })
+    .await;
+    let begin = Instant::now();
+    let handle = Client::new(store).start(&flow, ()).await.unwrap();
+    handle.result_within(SOON).await.unwrap();
+    assert!(
+        begin.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        begin.elapsed()
+    );
+}
+
+// At most two commands a second when there is nothing to do.
+#[tokio::test]
+async fn an_idle_worker_is_quiet() {
+    let flow = Workflow::builder("quiet")
+        .task("a", |(): ()| async { anyhow::Ok(()) })
+        .build()
+        .unwrap();
+    let store = Flaky::new(MemoryStore::new());
+    let worker = Worker::builder(store.clone())
+        .workflow(&flow)
+        .build()
+        .unwrap();
+    let _worker = worker.spawn();
+    until("the worker is parked", async || store.calls("claim") > 1).await;
+    let before = store.all_calls();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let calls = store.all_calls() - before;
+    assert!((1..=6).contains(&calls), "{calls} calls in 3 s");
+}
+
+// W17: two workers with different versions share a queue.
+#[tokio::test]
+async fn tasks_of_unknown_definitions_block_nobody() {
+    let known = Workflow::builder("flow")
+        .task("a", |n: u32| async move { anyhow::Ok(n) })
+        .build()
+        .unwrap();
+    let unknown = Workflow::builder("flow")
+        .task("other", |n: u32| async move { anyhow::Ok(n) })
+        .build()
+        .unwrap();
+    let store = MemoryStore::new();
+    let client = Client::new(store.clone());
+    let stuck = client.start(&unknown, 1).await.unwrap();
+    let _worker = quick(store).workflow(&known).build().unwrap().spawn();
+    let handle = client.start(&known, 2).await.unwrap();
+    assert_eq!(handle.result_within(SOON).await.unwrap(), 2);
+    let snapshot = stuck.snapshot().await.unwrap();
+    assert_eq!(snapshot.header.status, Status::Running);
+    assert_eq!(snapshot.tasks[&task("other")].attempt, 0);
+}
+
+// W06: more definitions than one claim call can name.
+#[tokio::test]
+async fn a_worker_serves_more_lists_than_fit_one_call() {
+    let flows: Vec<_> = (0..70)
+        .map(|i| {
+            Workflow::builder(format!("flow-{i}"))
+                .task("a", |n: u32| async move { anyhow::Ok(n) })
+                .build()
+                .unwrap()
+        })
+        .collect();
+    let store = MemoryStore::new();
+    let mut builder = quick(store.clone());
+    for flow in &flows {
+        builder = builder.workflow(flow);
+    }
+    let _worker = builder.build().unwrap().spawn();
+    let client = Client::new(store);
+    for flow in &flows {
+        let handle = client.start(flow, 5).await.unwrap();
+        assert_eq!(handle.result_within(SOON).await.unwrap(), 5);
+    }
+}
+
+// W03: never more than free slots, whatever is waiting.
+#[tokio::test]
+async fn a_worker_never_claims_more_than_it_has_slots() {
+    let gauge = Gauge::default();
+    let seen = gauge.clone();
+    let flow = Workflow::builder("slots")
+        .task("a", move |(): ()| {
+            let inside = seen.enter();
+            async move {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+                drop(inside);
+                anyhow::Ok(())
+            }
+        })
+        .build()
+        .unwrap();
+    let store = Flaky::new(MemoryStore::new());
+    let client = Client::new(store.clone());
+    let mut handles = Vec::new();
+    for _ in 0..50 {
+        handles.push(client.start(&flow, ()).await.unwrap());
+    }
+    let _worker = quick(store.clone())
+        .workflow(&flow)
+        .concurrency(3)
+        .build()
+        .unwrap()
+        .spawn();
+    for handle in handles {
+        handle.result_within(SOON).await.unwrap();
+    }
+    assert_eq!((gauge.most(), gauge.all()), (3, 50));
+    assert!(store.wants().iter().all(|want| *want <= 3));
+    assert!(store.most_claimed() <= 3);
+}
+
+// At most one call for each task, to commit it and to claim on.
+#[tokio::test]
+async fn under_load_a_call_commits_and_claims_for_many_tasks() {
+    let flow = Workflow::builder("load")
+        .task("a", |n: u32| async move { anyhow::Ok(n) })
+        .task("b", |n: u32| async move { anyhow::Ok(n) })
+        .task("c", |n: u32| async move { anyhow::Ok(n) })
+        .build()
+        .unwrap();
+    let store = Flaky::new(MemoryStore::new());
+    let client = Client::new(store.clone());
+    let items = (0..500).map(tenure::client::Start::new);
+    let handles = client.start_many(&flow, items).await;
+    assert_eq!(store.calls("start"), 1);
+    let _worker = quick(store.clone())
+        .workflow(&flow)
+        .concurrency(50)
+        .build()
+        .unwrap()
+        .spawn();
+    for handle in handles {
+        handle.unwrap().result_within(SOON).await.unwrap();
+    }
+    let calls = store.calls("claim") + store.calls("settle");
+    assert!(calls <= 1500, "{calls} calls for 1500 tasks");
+}
+
+// W53
+#[tokio::test]
+async fn one_task_can_be_driven_by_hand() {
+    let flow = Workflow::builder("by-hand")
+        .task("a", |n: u32| async move { anyhow::Ok(n + 1) })
+        .task("b", |n: u32| async move { anyhow::Ok(n + 1) })
+        .build()
+        .unwrap();
+    let store = MemoryStore::new();
+    let mut worker = Worker::builder(store.clone())
+        .workflow(&flow)
+        .build()
+        .unwrap();
+    assert_eq!(worker.run_once().await.unwrap(), None);
+    let handle = Client::new(store).start(&flow, 1).await.unwrap();
+    let driven = worker.run_once().await.unwrap().expect("a task");
+    assert_eq!(
+        (driven.task, driven.attempt, driven.fate),
+        (task("a"), 1, Fate::Completed)
+    );
+    assert_eq!(handle.status().await.unwrap(), Status::Running);
+    let driven = worker.run_once().await.unwrap().expect("a task");
+    assert_eq!(driven.task, task("b"));
+    assert_eq!(worker.run_once().await.unwrap(), None);
+    assert_eq!(handle.result_within(SOON).await.unwrap(), 3);
+}
+
+// W27
+#[tokio::test]
+async fn a_task_sees_where_it_runs() {
+    struct Greeting(&'static str);
+    let flow = Workflow::builder("context")
+        .task("look", |ctx: TaskContext, name: String| async move {
+            let greeting = ctx.state::<Greeting>().map_or("", |g| g.0);
+            anyhow::Ok(format!(
+                "{greeting} {name}: {} {} {} {}",
+                ctx.instance(),
+                ctx.task(),
+                ctx.attempt(),
+                ctx.deadline().is_some()
+            ))
+        })
+        .timeout(Duration::from_secs(5))
+        .build()
+        .unwrap();
+    let store = MemoryStore::new();
+    let worker = quick(store.clone())
+        .workflow(&flow)
+        .state(Greeting("Hello"));
+    let _worker = worker.build().unwrap().spawn();
+    let handle = Client::new(store)
+        .start(&flow, "Ada".into())
+        .id("i1")
+        .await
+        .unwrap();
+    assert_eq!(
+        handle.result_within(SOON).await.unwrap(),
+        "Hello Ada: i1 look 1 true"
+    );
+}
+
+// W05: the same path as typed handlers.
+#[tokio::test]
+async fn an_external_executor_runs_every_task_of_a_structure() {
+    let flow = Workflow::builder("external")
+        .task("a", |_: u32| async { Err::<u32, _>("never called") })
+        .task("b", |_: u32| async { Err::<u32, _>("never called") })
+        .build()
+        .unwrap();
+    let store = MemoryStore::new();
+    let worker = quick(store.clone()).external(
+        Arc::clone(flow.graph()),
+        |ctx: TaskContext, input: Bytes| async move {
+            let n: u32 = codec::decode(&input).map_err(TaskError::permanent)?;
+            let add = if ctx.task().as_str() == "a" { 10 } else { 100 };
+            codec::encode(&(n + add)).map_err(TaskError::permanent)
+        },
+    );
+    let _worker = worker.build().unwrap().spawn();
+    let handle = Client::new(store).start(&flow, 1).await.unwrap();
+    assert_eq!(handle.result_within(SOON).await.unwrap(), 111);
+}
+
+// W24: larger than what a claim's reply carries.
+#[tokio::test]
+async fn large_inputs_are_read_after_the_claim() {
+    let flow = Workflow::builder("large")
+        .task(
+            "grow",
+            |text: String| async move { anyhow::Ok(text.repeat(2)) },
+        )
+        .task(
+            "measure",
+            |text: String| async move { anyhow::Ok(text.len()) },
+        )
+        .build()
+        .unwrap();
+    let store = Flaky::new(MemoryStore::new());
+    let _worker = quick(store.clone())
+        .workflow(&flow)
+        .build()
+        .unwrap()
+        .spawn();
+    let handle = Client::new(store.clone())
+        .start(&flow, "x".repeat(300_000))
+        .await
+        .unwrap();
+    assert_eq!(handle.result_within(SOON).await.unwrap(), 600_000);
+    // The input, and the result for the handle; what the slot had in hand was not read again.
+    assert_eq!(store.calls("values"), 2);
+}
+
+// case 58
+#[tokio::test]
+async fn a_worker_takes_tasks_of_its_queues_only() {
+    let flow = Workflow::builder("queues")
+        .task("a", |n: u32| async move { anyhow::Ok(n) })
+        .queue("slow")
+        .build()
+        .unwrap();
+    let other = Workflow::builder("others")
+        .task("a", |n: u32| async move { anyhow::Ok(n) })
+        .build()
+        .unwrap();
+    let store = MemoryStore::new();
+    let worker = |id: &str, queue: &str| {
+        let worker = quick(store.clone()).id(id).workflow(&flow).workflow(&other);
+        worker.queues([queue]).build().unwrap().spawn()
+    };
+    let _workers = (worker("w-default", "default"), worker("w-slow", "slow"));
+    let handle = Client::new(store.clone()).start(&flow, 3).await.unwrap();
+    assert_eq!(handle.result_within(SOON).await.unwrap(), 3);
+    let record = handle
+        .snapshot()
+        .await
+        .unwrap()
+        .tasks
+        .remove(&task("a"))
+        .unwrap();
+    assert_eq!(record.worker.unwrap().as_str(), "w-slow");
+}
+
+// case 59
+#[tokio::test]
+async fn timers_fire_while_all_slots_are_busy() {
+    let release = Arc::new(Notify::new());
+    let wait = Arc::clone(&release);
+    let busy = Workflow::builder("busy")
+        .task("a", move |(): ()| {
+            let wait = Arc::clone(&wait);
+            async move {
+                wait.notified().await;
+                anyhow::Ok(())
+            }
+        })
+        .build()
+        .unwrap();
+    let later = Workflow::builder("later")
+        .task("a", |(): ()| async { anyhow::Ok(()) })
+        .build()
+        .unwrap();
+    let store = MemoryStore::new();
+    let client = Client::new(store.clone());
+    let worker = quick(store).workflow(&busy).workflow(&later).concurrency(1);
+    let _worker = worker.build().unwrap().spawn();
+    let first = client.start(&busy, ()).await.unwrap();
+    until("the slot is busy", async || {
+        first.snapshot().await.unwrap().started_at.is_some()
+    })
+    .await;
+    let second = client
+        .start(&later, ())
+        .delay(Duration::from_millis(30))
+        .await
+        .unwrap();
+    until("the timer fired", async || {
+        let tasks = second.snapshot().await.unwrap().tasks;
+        tasks[&task("a")].state == tenure::store::TaskState::Ready
+    })
+    .await;
+    release.notify_one();
+    second.result_within(SOON).await.unwrap();
+}
