@@ -159,29 +159,60 @@ async fn live(store: &RedisStore, at: usize) {
     assert_eq!(counts.finished[&Status::Failed], 1);
 }
 
+async fn next_hint(hints: &mut tenure::store::Hints) -> Hint {
+    let hint = tokio::time::timeout(Duration::from_secs(15), hints.next()).await;
+    hint.expect("a hint in time").expect("a hint")
+}
+
+async fn park(store: &RedisStore, at: usize) {
+    let mut request = claiming(store, "w", 1);
+    request.partition = partition(store, at);
+    request.parking = Parking::WhenShort;
+    let reply = patiently(|| store.claim(request.clone())).await;
+    assert!(reply.parked);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hints_arrive_from_every_node() {
+async fn hints_come_from_the_node_of_each_partition() {
     let cluster = RedisCluster::start();
     let store = store(&cluster, 3).await;
-    let who = worker("w");
-    let mut hints = store
-        .mailbox(MailboxId::from(who))
-        .await
-        .expect("a mailbox");
-    let mut woken = std::collections::BTreeSet::new();
+    let who = MailboxId::from(worker("w"));
+    let mut hints = store.mailbox(who).await.expect("a mailbox");
     for at in 0..3 {
-        let mut request = claiming(&store, "w", 1);
-        request.partition = partition(&store, at);
-        request.parking = Parking::WhenShort;
-        assert!(store.claim(request).await.expect("a claim").parked);
+        let channel = format!("{{tenure:{at}}}:mail:w");
+        let heard: (String, i64) = cluster.run_for(&channel, &["PUBSUB", "SHARDNUMSUB", &channel]);
+        assert_eq!(heard.1, 1, "it is subscribed where its slot is");
+        park(&store, at).await;
     }
     start_many(&store, "order-", 30).await;
+    let mut woken = std::collections::BTreeSet::new();
     while woken.len() < 3 {
-        let hint = tokio::time::timeout(Duration::from_secs(10), hints.next()).await;
-        if let Hint::Ready { partition } = hint.expect("a hint in time").expect("a hint") {
+        if let Hint::Ready { partition } = next_hint(&mut hints).await {
             woken.insert(partition);
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_mailbox_follows_a_slot_that_moves() {
+    let cluster = RedisCluster::start();
+    let store = store(&cluster, 1).await;
+    let who = MailboxId::from(worker("w"));
+    let mut hints = store.mailbox(who).await.expect("a mailbox");
+    assert_eq!(next_hint(&mut hints).await, Hint::Subscribed);
+    let slot = cluster.slot("{tenure:0}:meta");
+    cluster.move_slot(slot, (cluster.owner(slot) + 1) % 3, || {});
+    assert_eq!(
+        next_hint(&mut hints).await,
+        Hint::Subscribed,
+        "look: hints may have been missed"
+    );
+    park(&store, 0).await;
+    start(&store, item("order-1")).await;
+    let ready = Hint::Ready {
+        partition: partition(&store, 0),
+    };
+    while next_hint(&mut hints).await != ready {}
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -20,6 +20,8 @@ use crate::{error::StoreError, ids::Partition};
 
 /// The oldest version whose commands the scripts use.
 const OLDEST: (u32, u32) = (6, 2);
+/// Since then a cluster has channels that stay on one node.
+const SHARDED: (u32, u32) = (7, 0);
 /// Calls with large payloads may take so many times the response timeout.
 const LARGE_TIMES: u32 = 10;
 
@@ -125,8 +127,12 @@ impl Inner {
 
     /// Version and mode, from `HELLO` or else `INFO`; a user who may run neither is trusted to know.
     async fn check_server(&mut self) -> Result<(), StoreError> {
+        let mut speaks_resp3 = false;
         let about = match self.hello().await {
-            Ok(about) => about,
+            Ok(about) => {
+                speaks_resp3 = true;
+                about
+            }
             Err(error @ (StoreError::Right { .. } | StoreError::Server { .. })) => {
                 tracing::debug!(%error, "the server does not say what it is by HELLO");
                 self.info("server").await.unwrap_or_default()
@@ -143,6 +149,7 @@ impl Inner {
                     OLDEST.0, OLDEST.1
                 )));
             }
+            self.sharded = self.settings.cluster && speaks_resp3 && found >= SHARDED;
         }
         let clustered = about
             .get("mode")

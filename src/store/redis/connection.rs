@@ -10,7 +10,7 @@ use redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionInfo, ErrorKind, Pipeline, RedisError,
     RedisFuture, Value,
     aio::{ConnectionLike, MultiplexedConnection},
-    cluster::ClusterClient,
+    cluster::{ClusterClient, ClusterClientBuilder},
     cluster_async::ClusterConnection,
     sentinel::SentinelClient,
 };
@@ -28,6 +28,7 @@ pub(super) enum Server {
     Cluster {
         client: ClusterClient,
         nodes: Vec<ConnectionInfo>,
+        timeout: Duration,
     },
 }
 
@@ -70,19 +71,27 @@ impl Server {
             Self::Sentinel(client) => client.lock().await.async_get_client().await,
             // What is published on one node of a cluster is heard on all.
             Self::Cluster { nodes, .. } => {
-                let mut last = None;
-                for at in 0..nodes.len() {
-                    let node = &nodes[(at + fastrand::usize(..nodes.len())) % nodes.len()];
-                    match Client::open(node.clone()) {
-                        Ok(client) => return Ok(client),
-                        Err(error) => last = Some(error),
-                    }
-                }
-                Err(last.unwrap_or_else(|| {
+                let node = fastrand::choice(nodes).ok_or_else(|| {
                     RedisError::from((ErrorKind::InvalidClientConfig, "no node is named"))
-                }))
+                })?;
+                Client::open(node.clone())
             }
         }
+    }
+}
+
+/// A client of a cluster. Its overall timeout is finite: without one a call to a lost node never ends.
+pub(super) fn cluster_client(nodes: &[ConnectionInfo], timeout: Duration) -> ClusterClientBuilder {
+    let builder = ClusterClient::builder(nodes.to_vec())
+        .connection_timeout(CONNECT)
+        .response_timeout(timeout)
+        .overall_response_timeout(Some(timeout))
+        .retries(8)
+        .max_retry_wait(200)
+        .min_retry_wait(5);
+    match nodes.first() {
+        Some(node) => builder.tcp_settings(node.tcp_settings().clone()),
+        None => builder,
     }
 }
 

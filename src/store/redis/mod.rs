@@ -5,6 +5,7 @@
 //! caller repeats it, which is safe for every call. Only what the server refuses for a moment before anything was
 //! written (a slot that moves, a failover) is tried again, up to the response timeout.
 
+mod address;
 mod config;
 mod connect;
 mod connection;
@@ -15,6 +16,7 @@ mod keys;
 mod mailbox;
 mod script;
 mod scripts;
+mod snapshot;
 #[cfg(feature = "tls")]
 mod tls;
 

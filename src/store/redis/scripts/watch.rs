@@ -8,8 +8,8 @@ use crate::{
         redis::{
             Inner,
             decode::tagged,
-            inspect::{Fields, header},
             script::{Args, Named, script},
+            snapshot::{Fields, header},
         },
     },
 };

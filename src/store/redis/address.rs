@@ -1,0 +1,154 @@
+//! Addresses: what they may look like, and what they lead to. They may hold passwords and are never shown whole.
+
+use std::{fmt, time::Duration};
+
+use redis::{
+    Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo,
+    io::tcp::{TcpSettings, socket2::TcpKeepalive},
+    sentinel::{SentinelClientBuilder, SentinelServerType},
+};
+
+use super::connection::{Server, cluster_client};
+use crate::error::StoreError;
+
+/// An address without user, password and parameters.
+pub(super) fn shown(url: &str) -> String {
+    let (scheme, rest) = url.split_once(':').unwrap_or(("", url));
+    let rest = rest.trim_start_matches("//");
+    let rest = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    if scheme.is_empty() {
+        return rest.to_owned();
+    }
+    format!("{scheme}://{rest}")
+}
+
+fn address(url: &str, reason: impl fmt::Display) -> StoreError {
+    StoreError::Address {
+        url: shown(url),
+        reason: reason.to_string(),
+    }
+}
+
+pub(super) fn cluster_urls(scheme: &str, rest: &str) -> Vec<String> {
+    let scheme = scheme.trim_end_matches("+cluster");
+    let (login, hosts) = rest
+        .rsplit_once('@')
+        .map_or((String::new(), rest), |(login, hosts)| {
+            (format!("{login}@"), hosts)
+        });
+    hosts
+        .split(',')
+        .map(|host| format!("{scheme}://{login}{}", host.trim()))
+        .collect()
+}
+
+fn info(url: &str, timeout: Duration) -> Result<ConnectionInfo, StoreError> {
+    let (scheme, _) = url.split_once(':').unwrap_or_default();
+    let known = [
+        "redis",
+        "rediss",
+        "valkey",
+        "valkeys",
+        "unix",
+        "redis+unix",
+        "valkey+unix",
+    ];
+    if !known.contains(&scheme) {
+        return Err(address(
+            url,
+            "it must begin with redis://, rediss://, redis+unix:// or redis+cluster://",
+        ));
+    }
+    if matches!(scheme, "rediss" | "valkeys") {
+        encrypted(url)?;
+    }
+    let info = url.into_connection_info().map_err(|e| address(url, e))?;
+    let tcp = TcpSettings::default().set_nodelay(true).set_keepalive(
+        TcpKeepalive::new()
+            .with_time(Duration::from_secs(5))
+            .with_interval(Duration::from_secs(2)),
+    );
+    #[cfg(target_os = "linux")]
+    let tcp = tcp.set_user_timeout(timeout * 2);
+    Ok(info.set_tcp_settings(tcp))
+}
+
+#[cfg(not(feature = "tls"))]
+fn encrypted(url: &str) -> Result<(), StoreError> {
+    Err(address(
+        url,
+        "encrypted connections need the feature `tls` of the crate `tenure`",
+    ))
+}
+
+#[cfg(feature = "tls")]
+#[expect(clippy::unnecessary_wraps, reason = "without the feature it refuses")]
+fn encrypted(_url: &str) -> Result<(), StoreError> {
+    super::tls::install_provider();
+    Ok(())
+}
+
+pub(super) fn cluster(urls: &[String], timeout: Duration) -> Result<Server, StoreError> {
+    let Some(first) = urls.first() else {
+        return Err(address("redis+cluster:", "no node is named"));
+    };
+    let nodes = urls
+        .iter()
+        .map(|url| info(url, timeout))
+        .collect::<Result<Vec<_>, _>>()?;
+    let client = cluster_client(&nodes, timeout)
+        .build()
+        .map_err(|e| address(first, e))?;
+    Ok(Server::Cluster {
+        client,
+        nodes,
+        timeout,
+    })
+}
+
+pub(super) fn sentinel(
+    master: &str,
+    sentinels: &[String],
+    data: Option<&str>,
+    timeout: Duration,
+) -> Result<Server, StoreError> {
+    let nodes = sentinels
+        .iter()
+        .map(|url| info(url, timeout))
+        .collect::<Result<Vec<_>, _>>()?;
+    let Some(first) = nodes.first() else {
+        return Err(address("redis:", "no sentinel is named"));
+    };
+    let addresses: Vec<ConnectionAddr> = nodes.iter().map(|node| node.addr().clone()).collect();
+    let refused = |e| address(sentinels.first().map_or("", String::as_str), e);
+    let mut builder = SentinelClientBuilder::new(addresses, master, SentinelServerType::Master)
+        .map_err(refused)?;
+    let login = first.redis_settings();
+    if let Some(user) = login.username() {
+        builder = builder.set_client_to_sentinel_username(user);
+    }
+    if let Some(password) = login.password() {
+        builder = builder.set_client_to_sentinel_password(password);
+    }
+    if let Some(data) = data {
+        let data = info(data, timeout)?;
+        let login = data.redis_settings();
+        builder = builder.set_client_to_redis_db(login.db());
+        if let Some(user) = login.username() {
+            builder = builder.set_client_to_redis_username(user);
+        }
+        if let Some(password) = login.password() {
+            builder = builder.set_client_to_redis_password(password);
+        }
+        builder = builder.set_client_to_redis_tcp_settings(data.tcp_settings().clone());
+    }
+    let client = builder.build().map_err(refused)?;
+    Ok(Server::Sentinel(tokio::sync::Mutex::new(client)))
+}
+
+pub(super) fn one(url: &str, timeout: Duration) -> Result<Server, StoreError> {
+    Client::open(info(url, timeout)?)
+        .map(Server::One)
+        .map_err(|e| address(url, e))
+}

@@ -1,0 +1,183 @@
+//! Snapshots, read from the fields that are stored.
+
+use std::collections::{BTreeMap, HashMap};
+
+use bytes::Bytes;
+
+use super::Inner;
+use crate::{
+    codec,
+    error::StoreError,
+    ids::{InstanceId, RunId, TaskName, ValueField},
+    store::{Header, JoinRecord, Snapshot, TaskRecord},
+    time::Timestamp,
+};
+
+/// The format of snapshots that this version reads and writes.
+const FORMAT: u32 = 1;
+
+impl Header {
+    /// The fields of a snapshot that make up its header.
+    pub(super) const FIELDS: [&'static str; 8] = [
+        "v",
+        "run",
+        "status",
+        "workflow",
+        "definition",
+        "result",
+        "error",
+        "control",
+    ];
+}
+
+/// The fields of one snapshot.
+pub(super) struct Fields<'a> {
+    inner: &'a Inner,
+    id: &'a InstanceId,
+    map: HashMap<String, Bytes>,
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn new(inner: &'a Inner, id: &'a InstanceId) -> Self {
+        Self {
+            inner,
+            id,
+            map: HashMap::new(),
+        }
+    }
+
+    pub(super) fn insert(&mut self, name: &str, value: Bytes) {
+        self.map.insert(name.to_owned(), value);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.map.is_empty()
+    }
+
+    fn corrupt(&self, what: &str, reason: impl std::fmt::Display) -> StoreError {
+        self.inner.corrupt(self.id, what, reason.to_string())
+    }
+
+    fn optional<T>(&self, name: &str) -> Result<Option<T>, StoreError>
+    where
+        T: std::str::FromStr,
+        T::Err: std::fmt::Display,
+    {
+        let Some(bytes) = self.map.get(name) else {
+            return Ok(None);
+        };
+        let text = str::from_utf8(bytes).map_err(|e| self.corrupt(name, e))?;
+        text.parse()
+            .map(Some)
+            .map_err(|e: T::Err| self.corrupt(name, e))
+    }
+
+    fn required<T>(&self, name: &str) -> Result<T, StoreError>
+    where
+        T: std::str::FromStr,
+        T::Err: std::fmt::Display,
+    {
+        self.optional(name)?
+            .ok_or_else(|| self.corrupt(name, "it is missing"))
+    }
+
+    fn decoded<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<Option<T>, StoreError> {
+        self.map
+            .get(name)
+            .map(|bytes| codec::decode(bytes))
+            .transpose()
+            .map_err(|e| self.corrupt(name, e))
+    }
+
+    fn time(&self, name: &str) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.optional(name)?.map(Timestamp::from_millis))
+    }
+}
+
+/// Reads a header, after a look at the format.
+pub(super) fn header(fields: &Fields<'_>) -> Result<Header, StoreError> {
+    let format: String = fields.required("v")?;
+    if format != FORMAT.to_string() {
+        return Err(fields.inner.format(fields.id, format));
+    }
+    Ok(Header {
+        run: fields.required("run")?,
+        status: fields.required("status")?,
+        workflow: fields.required("workflow")?,
+        definition: fields
+            .required::<String>("definition")?
+            .parse()
+            .map_err(|e| fields.corrupt("definition", e))?,
+        result: fields.optional("result")?,
+        error: fields.decoded("error")?,
+        control: fields.decoded("control")?,
+    })
+}
+
+fn join(record: &str) -> Option<JoinRecord> {
+    let mut words = record.splitn(6, ' ');
+    let mut number = || words.next()?.parse().ok();
+    let (arrived, failed, need, total) = (number()?, number()?, number()?, number()?);
+    let fired = match words.next()? {
+        "0" => false,
+        "1" => true,
+        _ => return None,
+    };
+    let names = words.next()?;
+    let who = names
+        .split(',')
+        .filter(|name| !name.is_empty())
+        .map(|name| TaskName::new(name).ok())
+        .collect::<Option<_>>()?;
+    Some(JoinRecord {
+        arrived,
+        failed,
+        need,
+        total,
+        fired,
+        who,
+    })
+}
+
+pub(super) fn snapshot(
+    fields: &Fields<'_>,
+    values: BTreeMap<ValueField, usize>,
+) -> Result<Snapshot, StoreError> {
+    let header = header(fields)?;
+    let mut tasks = BTreeMap::new();
+    let mut joins = BTreeMap::new();
+    for name in fields.map.keys() {
+        if let Some(task) = name.strip_prefix("task:") {
+            let record: TaskRecord = fields.required(name)?;
+            tasks.insert(TaskName::new(task)?, record);
+        } else if let Some(task) = name.strip_prefix("join:") {
+            let record: String = fields.required(name)?;
+            let record =
+                join(&record).ok_or_else(|| fields.corrupt(name, "it is not a join record"))?;
+            joins.insert(TaskName::new(task)?, record);
+        }
+    }
+    let replaced: Option<String> = fields.optional("replaced")?;
+    let replaced = replaced
+        .unwrap_or_default()
+        .split_ascii_whitespace()
+        .map(str::parse::<RunId>)
+        .collect::<Result<_, _>>()
+        .map_err(|e| fields.corrupt("replaced", e))?;
+    Ok(Snapshot {
+        header,
+        queue: fields.required("queue")?,
+        created_at: fields
+            .time("created_at")?
+            .ok_or_else(|| fields.corrupt("created_at", "it is missing"))?,
+        started_at: fields.time("started_at")?,
+        finished_at: fields.time("finished_at")?,
+        open: fields.required("open")?,
+        max_crashes: fields.required("max_crashes")?,
+        replaced,
+        meta: fields.map.get("meta").cloned(),
+        tasks,
+        joins,
+        values,
+    })
+}
