@@ -76,10 +76,7 @@ async fn connect(
     subscribers: &mut HashMap<u64, Subscriber>,
 ) -> Result<Line, Failure> {
     let mut line = Line::open(inner).await?;
-    let channels = subscribers
-        .values()
-        .flat_map(|subscriber| subscriber.names())
-        .collect();
+    let channels = subscribers.values().flat_map(Subscriber::names).collect();
     line.subscribe(channels).await?;
     for subscriber in subscribers.values_mut() {
         subscriber.subscribed();
