@@ -21,7 +21,7 @@ pub enum WithContext {}
 /// User code of a task: what an `async fn` of the right shape is by itself. `Kind` is [`Plain`] or [`WithContext`] and
 /// always inferred.
 #[diagnostic::on_unimplemented(
-    message = "this handler does not take `{I}`, which is what the workflow hands to it here",
+    message = "this is no handler for `{I}`, which is what the workflow hands to it here",
     label = "not an `async fn` from `{I}` to `Result<_, _>`",
     note = "a handler is an `async fn(Input) -> Result<Output, E>` or an `async fn(TaskContext, Input) -> Result<Output, E>`, where `E` converts into `TaskError`",
     note = "its input is the output of the node before it; behind a fork, a tuple of the outputs of the branches, in their order; behind `fork_each`, a `Vec` of them"

@@ -17,6 +17,9 @@ pub enum BehindTask {}
 /// Where a chain stands: behind a delay.
 #[derive(Debug)]
 pub enum BehindDelay {}
+/// Where a chain stands: not known to the compiler.
+#[derive(Debug)]
+pub enum Anywhere {}
 
 /// Places where `retry`, `timeout` and `deadline` can stand.
 #[diagnostic::on_unimplemented(
@@ -122,6 +125,21 @@ impl<I, O, At> Chain<I, O, At> {
             .map(|key| branch(key, Chain::of(Draft::default())).draft)
             .collect();
         ForkedEach::of(self.draft, branches)
+    }
+
+    /// Forgets where the chain stands, so that chains built in different ways have one type:
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use tenure::{task::TaskError, workflow::Workflow};
+    /// # async fn mail(order: u64) -> Result<u64, TaskError> { Ok(order) }
+    /// # let careful = true;
+    /// let chain = Workflow::builder("checkout").task("mail", mail);
+    /// let chain = if careful { chain.delay("wait", Duration::from_secs(60)).anywhere() } else { chain.anywhere() };
+    /// # assert!(chain.build().is_ok());
+    /// ```
+    pub fn anywhere(self) -> Chain<I, O, Anywhere> {
+        Chain::of(self.draft)
     }
 
     /// Checks the definition.

@@ -121,12 +121,8 @@ impl<I, B> ForkedEach<I, B> {
     }
 }
 
-/// Tuples that a branch can be added to.
-#[diagnostic::on_unimplemented(
-    message = "a fork has at most 12 branches of different kinds",
-    label = "this is one branch too many",
-    note = "for more branches of one kind use `fork_each`; or let a branch fork again"
-)]
+/// Tuples that a branch can be added to: those of up to 11 elements, so that a fork has at most 12 branches of different
+/// kinds. For more of one kind there is [`Chain::fork_each`], and a branch can fork again.
 pub trait Append<T> {
     /// The tuple with a `T` at its end.
     type With;

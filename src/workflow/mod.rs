@@ -15,8 +15,10 @@ mod graph;
 mod hash;
 mod policy;
 mod raw;
+#[cfg(test)]
+mod tests;
 
-pub use chain::{AtBranch, AtStart, BehindDelay, BehindTask, Chain, HasQueue, IsTask};
+pub use chain::{Anywhere, AtBranch, AtStart, BehindDelay, BehindTask, Chain, HasQueue, IsTask};
 pub use definition::{AnyWorkflow, Startable, Workflow, WorkflowRef};
 pub use error::{BuildError, BuildErrors, GraphError, Wiring};
 pub use fork::{Append, Forked, ForkedEach};
