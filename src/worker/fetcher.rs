@@ -32,7 +32,8 @@ pub(crate) struct Fetcher {
     busy: HashSet<Partition>,
     turn: usize,
     calls: FuturesUnordered<BoxFuture<'static, Call>>,
-    stopping: bool,
+    /// Since when nothing new is claimed.
+    stopping: Option<Instant>,
 }
 
 /// A call that has ended.
@@ -47,6 +48,9 @@ impl Fetcher {
     /// How long a list is left alone after one of its tasks turned out to be none of ours.
     const MUTED: Duration = Duration::from_secs(5);
 
+    /// How long a worker that stops asks for claims that it may hold; after that they expire.
+    const FAREWELL: Duration = Duration::from_secs(5);
+
     pub(crate) fn new(core: Arc<Core>) -> Self {
         let limits = core.catalog.limits();
         let lists = core.catalog.lists();
@@ -59,7 +63,7 @@ impl Fetcher {
             busy: HashSet::new(),
             turn: 0,
             calls: FuturesUnordered::new(),
-            stopping: false,
+            stopping: None,
         }
     }
 
@@ -67,8 +71,8 @@ impl Fetcher {
     pub(crate) async fn run(mut self) {
         let core = Arc::clone(&self.core);
         loop {
-            if self.stopping {
-                self.finish_calls();
+            if let Some(since) = self.stopping {
+                self.finish_calls(since);
                 if self.calls.is_empty() && self.lanes.iter().all(|lane| lane.unanswered.is_none())
                 {
                     return;
@@ -81,7 +85,7 @@ impl Fetcher {
                 Some(call) = self.calls.next() => self.absorb(call),
                 () = core.fetch.rung() => self.read_news(),
                 () = sleep_until(wake) => {}
-                () = core.stop.cancelled(), if !self.stopping => self.farewell(),
+                () = core.stop.cancelled(), if self.stopping.is_none() => self.farewell(),
             }
         }
     }
@@ -97,7 +101,7 @@ impl Fetcher {
                 lane.mute(list, Self::MUTED);
             }
         }
-        if self.stopping {
+        if self.stopping.is_some() {
             self.farewell();
         }
     }
@@ -212,7 +216,7 @@ impl Fetcher {
 
     /// The worker stops: others get what it was hinted at, and nobody parks for it any more.
     fn farewell(&mut self) {
-        self.stopping = true;
+        self.stopping.get_or_insert_with(Instant::now);
         for index in 0..self.lanes.len() {
             if self.busy.contains(&self.lanes[index].partition) {
                 continue;
@@ -228,15 +232,16 @@ impl Fetcher {
     }
 
     /// Repeats calls whose reply is missing, so that their claims can be given back.
-    fn finish_calls(&mut self) {
+    fn finish_calls(&mut self, since: Instant) {
         let now = Instant::now();
+        let patient = now - since < Self::FAREWELL;
         for index in 0..self.lanes.len() {
             let lane = &mut self.lanes[index];
             if self.busy.contains(&lane.partition) {
                 continue;
             }
             if let Some(unanswered) = &lane.unanswered {
-                if unanswered.request.want == 0 {
+                if unanswered.request.want == 0 || !patient {
                     lane.unanswered = None;
                 } else if unanswered.retry_at <= now {
                     let request = unanswered.request.clone();

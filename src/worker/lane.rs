@@ -168,3 +168,102 @@ impl Lane {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{DefinitionHash, QueueName};
+
+    const TTL: Duration = Duration::from_secs(30);
+    const POLL: Duration = Duration::from_secs(5);
+
+    fn list(n: u8) -> ListName {
+        ListName {
+            queue: QueueName::default(),
+            definition: DefinitionHash::from_digest([n; 8]),
+        }
+    }
+
+    fn lane(lists: u8) -> Lane {
+        let lists = (0..lists).map(list).collect();
+        Lane::new(Partition::default(), lists, &TaskLimits::new())
+    }
+
+    fn request(lane: &mut Lane, want: u16) -> ClaimRequest {
+        let worker = WorkerId::new("w").expect("an id");
+        lane.request(&worker, want, TTL).expect("a request")
+    }
+
+    fn parked() -> ClaimReply {
+        ClaimReply {
+            parked: true,
+            ..ClaimReply::default()
+        }
+    }
+
+    #[tokio::test]
+    async fn every_list_is_the_first_in_turn() {
+        let mut lane = lane(3);
+        let firsts: Vec<ListName> = (0..3)
+            .map(|_| request(&mut lane, 1).lists[0].clone())
+            .collect();
+        assert_eq!(firsts, [list(1), list(2), list(0)]);
+    }
+
+    #[tokio::test]
+    async fn a_hint_during_a_call_is_kept_until_it_ends() {
+        let mut lane = lane(1);
+        request(&mut lane, 5);
+        assert!(!lane.hot);
+        lane.hot = true;
+        lane.answered(5, &parked(), POLL);
+        assert!(lane.is_due(Instant::now()));
+        request(&mut lane, 5);
+        lane.answered(5, &parked(), POLL);
+        assert!(!lane.is_due(Instant::now()));
+    }
+
+    #[tokio::test]
+    async fn a_parked_lane_says_so_and_gives_its_place_up_when_the_worker_stops() {
+        let worker = WorkerId::new("w").expect("an id");
+        let mut lane = lane(1);
+        assert_eq!(request(&mut lane, 5).parking, Parking::WhenShort);
+        lane.answered(5, &parked(), POLL);
+        assert_eq!(request(&mut lane, 5).parking, Parking::Parked);
+        let farewell = lane.farewell(&worker, TTL).expect("it is parked");
+        assert_eq!((farewell.want, farewell.parking), (0, Parking::Parked));
+        assert!(lane.farewell(&worker, TTL).is_none(), "once");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_without_a_reply_keeps_its_nonce_for_as_long_as_the_store_remembers_it() {
+        let mut lane = lane(1);
+        let first = request(&mut lane, 5);
+        assert!(lane.failed(first.clone()), "the first of a row");
+        for _ in 0..5 {
+            tokio::time::advance(Duration::from_secs(10)).await;
+            let again = lane.unanswered.as_ref().expect("to repeat").request.clone();
+            assert_eq!((again.nonce, again.want), (first.nonce, 5));
+            assert!(!lane.failed(again));
+        }
+        tokio::time::advance(Duration::from_secs(11)).await;
+        let last = lane.unanswered.as_ref().expect("to repeat").request.clone();
+        lane.failed(last);
+        let next = &lane.unanswered.as_ref().expect("to repeat").request;
+        assert_ne!(next.nonce, first.nonce);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_of_tasks_that_are_not_ours_is_left_alone_for_a_while() {
+        let worker = WorkerId::new("w").expect("an id");
+        let mut lane = lane(2);
+        lane.mute(&list(0), POLL);
+        assert_eq!(request(&mut lane, 1).lists, [list(1)]);
+        lane.mute(&list(1), POLL);
+        assert!(lane.request(&worker, 1, TTL).is_none());
+        assert!(!lane.is_due(Instant::now()));
+        tokio::time::advance(POLL).await;
+        assert!(lane.is_due(Instant::now()));
+        assert_eq!(request(&mut lane, 1).lists.len(), 2);
+    }
+}

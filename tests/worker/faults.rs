@@ -3,14 +3,14 @@ use std::{
         Arc,
         atomic::{AtomicU32, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tenure::{
     client::Client,
     ids::InstanceId,
     store::{
-        Inspect,
+        Inspect, TaskState,
         memory::{Damage, MemoryStore},
     },
     workflow::Workflow,
@@ -151,6 +151,8 @@ async fn a_lost_claim_drops_the_handler_and_stores_nothing() {
                 anyhow::Ok(n)
             }
         })
+        // The instance goes on, so that the claim is lost and not cancelled.
+        .delay("rest", Duration::from_secs(3600))
         .build()
         .unwrap();
     let store = Flaky::new(MemoryStore::new());
@@ -172,18 +174,30 @@ async fn a_lost_claim_drops_the_handler_and_stores_nothing() {
         .claim_ttl(ttl)
         .workflow(&flow);
     let _second = second.build().unwrap().spawn();
-    assert_eq!(handle.result_within(SOON).await.unwrap(), 5);
+    let record = async || {
+        handle
+            .snapshot()
+            .await
+            .unwrap()
+            .tasks
+            .remove(&task("a"))
+            .unwrap()
+    };
+    until("the second has stored it", async || {
+        record().await.state == TaskState::Completed
+    })
+    .await;
     assert_eq!(inside.now(), 1, "the first worker knows nothing yet");
+    let begin = Instant::now();
     store.set_away(false);
     until("the first learned that it lost", async || inside.now() == 0).await;
+    assert!(
+        begin.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        begin.elapsed()
+    );
     until("its slot is free", async || first.health().running == 0).await;
-    let record = handle
-        .snapshot()
-        .await
-        .unwrap()
-        .tasks
-        .remove(&task("a"))
-        .unwrap();
+    let record = record().await;
     assert_eq!(
         (record.attempt, record.worker.unwrap().as_str()),
         (2, "second")

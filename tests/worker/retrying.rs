@@ -164,6 +164,8 @@ async fn a_handler_chooses_the_time_of_its_retry() {
 // W32 W34 W35 case 13: with a TTL of a minute, which nobody waits for.
 #[tokio::test]
 async fn a_panic_is_retried_at_once_and_its_message_kept() {
+    // Printing a backtrace can take longer than all the rest.
+    std::panic::set_hook(Box::new(|panic| eprintln!("{panic}")));
     let calls = Arc::new(AtomicU32::new(0));
     let seen = Arc::clone(&calls);
     let flow = Workflow::builder("panics")
