@@ -36,9 +36,9 @@ fn a_worker_that_makes_no_sense_is_refused_in_words() {
     let worker = || Worker::builder(MemoryStore::new()).workflow(&flow);
     let none = refused(Worker::builder(MemoryStore::new()));
     assert_eq!(none, WorkerBuildError::NoWorkflow);
-    let twice = refused(worker().workflow(&echo("flow")));
+    let twice = refused(worker().workflow(echo("flow")));
     assert!(matches!(twice, WorkerBuildError::Twice { .. }), "{twice}");
-    assert!(worker().workflow(&echo("other")).build().is_ok());
+    assert!(worker().workflow(echo("other")).build().is_ok());
     let queue = refused(worker().queues(["elsewhere"]));
     assert!(queue.to_string().contains("default"), "{queue}");
     for (option, builder) in [

@@ -3,7 +3,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use tenure::{
@@ -12,6 +12,8 @@ use tenure::{
     task::TaskContext,
     workflow::Workflow,
 };
+
+use tokio::time::Instant;
 
 use crate::support::{Gauge, instance, quick, task, until};
 

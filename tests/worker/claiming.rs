@@ -224,7 +224,7 @@ async fn a_full_worker_passes_its_hint_on() {
     tokio::time::sleep(MILLIS(50)).await;
     client.start(&flow, 0).await.unwrap();
     until("one is busy", async || inside.now() == 1).await;
-    let begin = std::time::Instant::now();
+    let begin = tokio::time::Instant::now();
     for n in 1..20 {
         let handle = client.start(&flow, n).await.unwrap();
         assert_eq!(handle.result_within(SOON).await.unwrap(), n);

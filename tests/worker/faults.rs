@@ -3,7 +3,7 @@ use std::{
         Arc,
         atomic::{AtomicU32, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use tenure::{
@@ -15,7 +15,7 @@ use tenure::{
     },
     workflow::Workflow,
 };
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::Instant};
 
 use crate::support::{Fault, Flaky, Gauge, instance, partition, quick, task, until};
 

@@ -1,4 +1,4 @@
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use tenure::{
@@ -8,6 +8,8 @@ use tenure::{
     store::{IdPolicy, Inspect, Status, Store, memory::MemoryStore},
     workflow::Workflow,
 };
+
+use tokio::time::Instant;
 
 use crate::support::{Fault, Flaky, instance, partition, quick, task, until};
 

@@ -1,4 +1,4 @@
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use tenure::{
@@ -13,6 +13,8 @@ use tenure::{
     workflow::Workflow,
 };
 use tokio_util::sync::CancellationToken;
+
+use tokio::time::Instant;
 
 use crate::support::{Fault, Flaky, instance, partition, quick, task, until};
 

@@ -3,7 +3,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicU32, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use tenure::{
@@ -12,6 +12,8 @@ use tenure::{
     task::TaskError,
     workflow::{RetryPolicy, Workflow},
 };
+
+use tokio::time::Instant;
 
 use crate::support::{Gauge, instance, quick, task};
 

@@ -1,7 +1,4 @@
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use tenure::{
@@ -12,7 +9,10 @@ use tenure::{
     worker::{Fate, Worker},
     workflow::Workflow,
 };
-use tokio::sync::{Barrier, Notify};
+use tokio::{
+    sync::{Barrier, Notify},
+    time::Instant,
+};
 
 use crate::support::{Flaky, Gauge, quick, task, until};
 

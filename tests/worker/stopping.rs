@@ -1,7 +1,4 @@
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use tenure::{
     client::Client,
@@ -9,7 +6,7 @@ use tenure::{
     worker::{Worker, WorkerHandle},
     workflow::Workflow,
 };
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{Gauge, instance, quick, task, until};
