@@ -49,6 +49,8 @@ async fn cancelling_reaches_the_token_of_a_running_task() {
         .await
         .unwrap();
     until("it runs", async || inside.now() == 1).await;
+    // The heartbeats of the start are over then; the next one is 20 s away.
+    tokio::time::sleep(MILLIS(50)).await;
     let begin = Instant::now();
     handle.cancel("no longer wanted", "ada").await.unwrap();
     until("the handler heard it", async || told.load(Ordering::SeqCst)).await;
