@@ -36,7 +36,7 @@ use super::{
     Store, StoreError, TickReply, TickRequest, types::Bounds,
 };
 use crate::{
-    ids::{DefinitionHash, InstanceId, MailboxId, Partition, RunId, WorkflowName},
+    ids::{DefinitionHash, InstanceId, MailboxId, Partition, RunId, TaskName, WorkflowName},
     time::{Clock, Timestamp},
 };
 
@@ -85,6 +85,14 @@ impl MemoryStore {
         if let Some(instance) = share.instances.get_mut(id) {
             instance.damage = Some(damage);
         }
+    }
+
+    /// Deletes the claim key of a task, as a person with `redis-cli` may: for tests.
+    #[doc(hidden)]
+    pub fn delete_claim_key(&self, id: &InstanceId, task: &TaskName) {
+        let mut state = self.state();
+        let share = state.share(id.partition(self.partitions));
+        share.claims.remove(&(id.clone(), task.clone()));
     }
 
     fn bounds(&self) -> Bounds {

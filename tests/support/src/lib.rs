@@ -2,8 +2,10 @@
 //!
 //! A missing `redis-server` fails the test with a word on how to install it; it is never a reason to skip.
 
+mod clock;
 mod cluster;
 mod server;
 
+pub use clock::ServerClock;
 pub use cluster::RedisCluster;
 pub use server::RedisServer;

@@ -1,0 +1,12 @@
+pub(crate) mod claim;
+pub(crate) mod control;
+pub(crate) mod fence;
+pub(crate) mod heartbeat;
+pub(crate) mod hints;
+pub(crate) mod join;
+pub(crate) mod reads;
+pub(crate) mod reap;
+pub(crate) mod release;
+pub(crate) mod settle;
+pub(crate) mod start;
+pub(crate) mod tick;
