@@ -1,6 +1,6 @@
 //! Reads.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -60,12 +60,11 @@ fn counts(share: &Share) -> Counts {
             .collect(),
         delayed: share.delayed.len(),
         running: share.running.len(),
-        finished: share
-            .done
-            .iter()
-            .filter(|(_, done)| !done.is_empty())
-            .map(|(status, done)| (*status, done.len()))
-            .collect::<BTreeMap<_, _>>(),
+        finished: Status::ALL
+            .into_iter()
+            .filter(|status| status.is_terminal())
+            .map(|status| (status, share.done.get(&status).map_or(0, VecDeque::len)))
+            .collect(),
         aside: share.aside.len(),
     }
 }

@@ -47,7 +47,9 @@ pub(crate) async fn finished_instances_are_listed_from_an_offset(on: On) {
 pub(crate) async fn counts_tell_where_everything_is(on: On) {
     let t = on.store().await;
     let empty = t.store.counts(p0()).await.expect("a read");
-    assert_eq!(empty, tenure::store::Counts::default());
+    assert_eq!((empty.ready.len(), empty.aside), (0, 0));
+    assert_eq!((empty.running, empty.delayed), (0, 0));
+    assert!(empty.finished.values().all(|count| *count == 0));
     t.started(item_with("x", &["a", "b", "c"])).await;
     t.started(item_in("y", "other")).await;
     t.started(StartItem {
@@ -62,7 +64,8 @@ pub(crate) async fn counts_tell_where_everything_is(on: On) {
     assert_eq!(counts.ready[&list_of("other")], 2);
     assert_eq!((counts.running, counts.delayed), (2, 1));
     assert_eq!(counts.finished[&Status::Cancelled], 1);
-    assert_eq!((counts.finished.len(), counts.aside), (1, 0));
+    assert_eq!(counts.finished.values().sum::<usize>(), 1);
+    assert_eq!(counts.aside, 0);
 }
 
 pub(crate) async fn the_first_publication_of_a_definition_moves_its_name(on: On) {

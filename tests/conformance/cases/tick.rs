@@ -147,7 +147,7 @@ pub(crate) async fn finished_instances_are_pruned_after_their_retention(on: On) 
     assert_eq!(t.store.header(&dead.id).await.expect("a read"), None);
     assert!(t.store.errors(&dead.id).await.expect("a read").is_empty());
     let counts = t.store.counts(p0()).await.expect("a read");
-    assert!(counts.finished.is_empty());
+    assert!(counts.finished.values().all(|count| *count == 0));
 }
 
 pub(crate) async fn an_index_entry_of_a_replaced_run_prunes_nothing(on: On) {
