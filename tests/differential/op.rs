@@ -151,6 +151,19 @@ pub(crate) struct Tick {
     pub(crate) retention: i64,
 }
 
+impl Tick {
+    /// One that does nothing but forget.
+    pub(crate) const IDLE: Self = Self {
+        keeper: None,
+        promote: 0,
+        reap: 0,
+        prune: 0,
+        expected: None,
+        crash_delay: 0,
+        retention: 0,
+    };
+}
+
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum WhichRun {
     Any,

@@ -30,6 +30,7 @@ impl Servers {
     }
 
     pub(crate) async fn stores(&self) -> Stores<'_> {
+        self.server.run::<()>(&["FLUSHALL"]);
         let number = self.sequences.fetch_add(1, Ordering::SeqCst);
         let namespace = format!("sequence-{number}");
         let redis = RedisStore::builder(self.server.url())
@@ -64,6 +65,20 @@ impl Stores<'_> {
     pub(crate) fn pass(&self, millis: i64) {
         self.clock.step(millis);
         self.servers.clock.step(millis);
+    }
+
+    /// Lets Redis delete what has expired: before the clock goes back, after which it would be there again, or not, as
+    /// chance has it.
+    pub(crate) fn sweep(&self) {
+        let mut cursor = "0".to_owned();
+        loop {
+            let scan = ["SCAN", &cursor, "COUNT", "1000"];
+            let (next, _): (String, Vec<String>) = self.servers.server.run(&scan);
+            cursor = next;
+            if cursor == "0" {
+                return;
+            }
+        }
     }
 
     /// Makes a record unreadable in both. Does nothing when there is no such record.

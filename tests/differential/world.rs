@@ -163,6 +163,10 @@ impl<'s> World<'s> {
             Op::Control { id, control, run } => self.control(*id, *control, *run).await,
             Op::Watch { id, run } => self.watch(*id, *run).await,
             Op::Pass(millis) => {
+                if *millis < 0 {
+                    self.tick(&Tick::IDLE).await?;
+                    self.stores.sweep();
+                }
                 self.stores.pass(*millis);
                 Ok(())
             }

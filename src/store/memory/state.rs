@@ -93,6 +93,14 @@ impl Share {
         self.ready.entry(name.clone()).or_default()
     }
 
+    /// Drops what has expired and is met by nobody any more: of workers that are gone.
+    pub(super) fn forget_expired(&mut self, now: Timestamp) {
+        self.claims.retain(|_, claim| claim.get(now).is_some());
+        self.presence.retain(|_, worker| worker.get(now).is_some());
+        self.last.retain(|_, claim| claim.get(now).is_some());
+        self.keeper = self.keeper.take().filter(|k| k.get(now).is_some());
+    }
+
     /// The live instance that a ticket means; none if it is over or has another run.
     pub(super) fn live(&mut self, ticket: &Ticket) -> Option<&mut Instance> {
         self.instances

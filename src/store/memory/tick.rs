@@ -25,6 +25,7 @@ const WOKEN_FOR: i64 = 1_000;
 const WOKEN_AGAIN: u32 = 8;
 
 pub(super) fn tick(call: &mut Call, request: &TickRequest) -> TickReply {
+    call.share.forget_expired(call.now);
     let mut reply = TickReply {
         now: call.now,
         role: keep(call, request),
