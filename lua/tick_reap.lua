@@ -36,6 +36,9 @@ local function dead(t, crashes)
   recover(t, 'failed', crashes)
 end
 
+-- Instances that end in this call: what else of theirs has expired falls.
+local doomed = {}
+
 -- The claim key is gone. Decides what becomes of the task: its next record, and whether it waits.
 local function expired(t, doubt)
   local crashes, wait, what, entry = tonumber(t.crashes), 0, 'lost', t.entry
@@ -51,7 +54,7 @@ local function expired(t, doubt)
     if not presence then
       what, crashes = 'requeued', crashes + 1
       if crashes > t.most then
-        t.dead = crashes
+        t.dead, doomed[t.key] = crashes, true
         return t
       end
       if crashes > 1 then wait = math.min(ARGV[10] * 2 ^ (crashes - 2), SLOWEST) end
@@ -82,17 +85,17 @@ local function reap_expired()
     elseif t.state ~= 'running' then
       if t.unreadable then set_aside(t) end
       gone[#gone + 1] = t.ticket
+    elseif doomed[t.key] then
+      gone[#gone + 1] = t.ticket
     elseif expired(t, tickets[2 * i]) then
       gone[#gone + 1], taken[#taken + 1] = t.ticket, t
     end
   end
   flush('LPUSH', heads)
-  local over = {}
   for _, t in ipairs(taken) do
-    if t.dead and not over[t.key] then
-      over[t.key] = true
+    if t.dead then
       dead(t, t.dead)
-    elseif not over[t.key] then
+    else
       if t.wait > 0 then delay(ctx, KEYS[5], ctx.now + t.wait, t.ticket) end
       call('HSET', t.key, t.name, (t.wait > 0 and 'delayed' or 'ready') .. t.next)
       if t.what == 'requeued' then keep(prefix .. 'errors:' .. t.id, error_of(t)) end

@@ -2,7 +2,7 @@
 //!
 //! Calls are wrong, late and repeated as often as they are right. Time stands still between them on both stores, and
 //! jumps. A failure prints the shortest sequence that was found. `TENURE_DIFFERENTIAL_CASES` says how many sequences are
-//! tried. Default: 200.
+//! tried. Default: 120.
 
 mod op;
 mod stores;
@@ -12,7 +12,7 @@ use proptest::test_runner::{Config, TestCaseError, TestRunner};
 
 use crate::{op::Op, stores::Servers, world::World};
 
-const CASES: u32 = 200;
+const CASES: u32 = 120;
 /// The most calls of one sequence.
 const LENGTH: usize = 40;
 
@@ -24,7 +24,7 @@ fn both_stores_answer_the_same_to_any_sequence_of_calls() {
     let config = Config {
         cases,
         failure_persistence: None,
-        max_shrink_iters: 3_000,
+        max_shrink_iters: 1_000,
         ..Config::default()
     };
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
