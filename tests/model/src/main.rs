@@ -4,9 +4,11 @@
 //! `cargo nextest run --test model --no-capture` prints what was searched; a mutation prints how it goes wrong.
 
 mod explore;
+mod parking;
 mod tasks;
 
 use explore::{Model, explore};
+use parking::{Mutation as Waiting, Parking, rules as parked};
 use tasks::{Faults, Graph, Mutation, Tasks, rules};
 
 fn passes<M: Model>(name: &str, model: &M) {
@@ -189,4 +191,106 @@ fn a_claim_that_does_not_count_the_attempt_repeats_a_fence() {
 fn a_start_that_forgets_replaced_runs_brings_one_back() {
     let model = REPLACED.with(Mutation::StartForgetsReplacedRuns);
     breaks("start forgets replaced runs", &model, rules::REPLACED_STAYS);
+}
+
+/// One worker for both lists, two for one of them.
+fn parking() -> Parking {
+    Parking {
+        workers: vec![(0b11, 1), (0b01, 1)],
+        tasks: [2, 1],
+        lost_hints: 1,
+        lost_replies: 1,
+        polls: 1,
+        leaving: 0,
+        mutation: None,
+    }
+}
+
+#[test]
+fn parked_workers_are_woken() {
+    passes("parking", &parking());
+}
+
+#[test]
+fn parked_workers_with_several_slots_are_woken() {
+    let model = Parking {
+        workers: vec![(0b11, 2), (0b11, 1)],
+        lost_hints: 0,
+        lost_replies: 0,
+        ..parking()
+    };
+    passes("parking with slots", &model);
+}
+
+#[test]
+fn three_workers_wake_each_other() {
+    let model = Parking {
+        workers: vec![(0b11, 1), (0b01, 1), (0b10, 1)],
+        tasks: [1, 1],
+        lost_hints: 0,
+        lost_replies: 0,
+        ..parking()
+    };
+    passes("parking of three", &model);
+}
+
+#[test]
+fn a_worker_that_leaves_gives_up_its_place() {
+    let model = Parking {
+        leaving: 1,
+        lost_replies: 0,
+        ..parking()
+    };
+    passes("leaving", &model);
+}
+
+#[test]
+fn a_worker_that_parks_without_looking_again_is_not_woken() {
+    let model = parking().with(Waiting::ParksWithoutLooking);
+    breaks("park in two steps", &model, parked::NO_LOST_WAKE_UP);
+}
+
+#[test]
+fn a_claim_that_wakes_nobody_for_what_it_leaves_lets_it_lie() {
+    let model = parking().with(Waiting::LeavesTheRest);
+    breaks("claim leaves the rest", &model, parked::NO_LOST_WAKE_UP);
+}
+
+#[test]
+fn a_claim_that_forgets_the_lists_it_did_not_look_into_lets_them_lie() {
+    let model = parking().with(Waiting::LeavesOtherLists);
+    breaks("claim leaves other lists", &model, parked::NO_LOST_WAKE_UP);
+}
+
+#[test]
+fn a_busy_worker_that_keeps_its_hint_lets_an_entry_lie() {
+    let workers = vec![(0b11, 1), (0b11, 1)];
+    let model = Parking {
+        workers,
+        ..parking()
+    }
+    .with(Waiting::BusyWorkerKeepsHint);
+    breaks(
+        "busy worker keeps its hint",
+        &model,
+        parked::NO_LOST_WAKE_UP,
+    );
+}
+
+#[test]
+fn a_worker_that_forgets_hints_during_a_claim_lets_an_entry_lie() {
+    let model = parking().with(Waiting::ReplyForgetsHint);
+    breaks("reply forgets the hint", &model, parked::NO_LOST_WAKE_UP);
+}
+
+#[test]
+fn a_worker_that_leaves_while_parked_takes_a_hint_with_it() {
+    let workers = vec![(0b01, 1), (0b01, 1)];
+    let model = Parking {
+        workers,
+        leaving: 1,
+        ..parking()
+    }
+    .with(Waiting::LeavesWhileParked);
+    breaks("leaving while parked", &model, parked::NO_LOST_WAKE_UP);
 }
