@@ -286,25 +286,12 @@ impl Tasks {
 
     fn take_fault(&self, s: &mut State, action: Action) {
         let before = s.faults;
+        self.take_late(s, action);
         match action {
-            Action::StartLate => {
-                s.faults.late_calls += 1;
-                self.start(s, 1);
-            }
             Action::ClaimReplyLost { worker, entry } => {
                 s.faults.lost_replies += 1;
                 self.take_claim(s, worker, entry);
                 s.workers[usize::from(worker)].doing = Doing::Claiming(s.nonces);
-            }
-            Action::ClaimLate { claim, entry } => {
-                s.faults.late_calls += 1;
-                let sent = s.claims[usize::from(claim)].record;
-                self.claim(s, sent.worker, sent.nonce, entry);
-            }
-            Action::HeartbeatLate { claim } => {
-                s.faults.late_calls += 1;
-                s.presence |= 1 << s.claims[usize::from(claim)].record.worker;
-                self.extend(s, claim);
             }
             Action::SettleReplyLost { worker } => {
                 s.faults.lost_replies += 1;
@@ -312,20 +299,12 @@ impl Tasks {
                     self.execute_settle(s, claim);
                 }
             }
-            Action::SettleLate { claim } => {
-                s.faults.late_calls += 1;
-                self.execute_settle(s, claim);
-            }
             Action::SendRelease { worker } => {
                 s.faults.releases += 1;
                 if let Doing::Running(claim) = s.workers[usize::from(worker)].doing {
                     s.claims[usize::from(claim)].releases = true;
                     s.workers[usize::from(worker)].doing = Doing::Releasing(claim);
                 }
-            }
-            Action::ReleaseLate { claim } => {
-                s.faults.late_calls += 1;
-                self.release(s, claim);
             }
             Action::Crash { worker } => {
                 s.faults.crashes += 1;
@@ -350,5 +329,26 @@ impl Tasks {
             _ => {}
         }
         s.faults.all += u8::from(s.faults != before);
+    }
+
+    /// A call that was held up, or sent twice: it is executed, and nobody waits for its reply.
+    fn take_late(&self, s: &mut State, action: Action) {
+        match action {
+            Action::StartLate => self.start(s, 1),
+            Action::ClaimLate { claim, entry } => {
+                let sent = s.claims[usize::from(claim)].record;
+                self.claim(s, sent.worker, sent.nonce, entry);
+            }
+            Action::HeartbeatLate { claim } => {
+                s.presence |= 1 << s.claims[usize::from(claim)].record.worker;
+                self.extend(s, claim);
+            }
+            Action::SettleLate { claim } => {
+                self.execute_settle(s, claim);
+            }
+            Action::ReleaseLate { claim } => self.release(s, claim),
+            _ => return,
+        }
+        s.faults.late_calls += 1;
     }
 }

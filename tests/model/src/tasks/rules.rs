@@ -15,6 +15,7 @@ pub(crate) const NEW_FENCES: &str = "fences never repeat";
 pub(crate) const ATTEMPTS_GROW: &str = "attempts never go back";
 pub(crate) const OWN_ENTRY: &str = "a claim comes from an entry of its own run";
 pub(crate) const WAKE_SOURCE: &str = "every open task has a wake source";
+pub(crate) const ONE_TICKET: &str = "a running task has one ticket, so that one look counts once";
 pub(crate) const OPEN_COUNTS: &str = "open counts the open tasks, and none is open only at the end";
 pub(crate) const JOIN_ONCE: &str = "a join fires once, when enough different branches have arrived";
 pub(crate) const IN_ORDER: &str = "a task is reached only through those before it";
@@ -37,6 +38,7 @@ pub(crate) fn all() -> Vec<Rule<Tasks>> {
         always(WAKE_SOURCE, |_, s| {
             (0..TASKS).all(|t| has_wake_source(s, t))
         }),
+        always(ONE_TICKET, one_ticket),
         always(OPEN_COUNTS, open_counts),
         always(JOIN_ONCE, |_, s| {
             !is(s, Breach::FiredTwice) && !is(s, Breach::FiredEarly)
@@ -102,6 +104,12 @@ fn has_wake_source(s: &State, task: usize) -> bool {
         TaskState::Delayed => s.delayed.has_task(s.run, task),
         TaskState::Absent | TaskState::Completed | TaskState::Failed | TaskState::Closed => true,
     }
+}
+
+fn one_ticket(_: &Tasks, s: &State) -> bool {
+    let both = |ticket: Ticket| s.running.has(ticket) && s.running.has(ticket.as_timed_out());
+    let twice = |t: usize| s.tasks[t].state == TaskState::Running && both(Ticket::new(s.run, t));
+    s.status != Status::Running || !(0..TASKS).any(twice)
 }
 
 fn open_counts(_: &Tasks, s: &State) -> bool {
