@@ -68,6 +68,7 @@ pub(crate) fn all() -> Vec<Trial> {
         outage {
             tasks_outlive_a_short_absence_of_redis
             tasks_outlive_an_absence_of_twice_their_ttl
+            tasks_outlive_a_silence_of_twice_their_ttl
             a_silent_redis_interrupts_no_task
             cut_connections_lose_no_start_and_no_task
         }

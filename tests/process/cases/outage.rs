@@ -86,6 +86,18 @@ pub(super) async fn tasks_outlive_an_absence_of_twice_their_ttl() {
     all_went_through(&world, &handles, workers).await;
 }
 
+// case 57
+pub(super) async fn tasks_outlive_a_silence_of_twice_their_ttl() {
+    let ttl = Duration::from_millis(1500);
+    let world = World::new().await;
+    let (handles, workers) = busy(&world, ttl).await;
+    world.server.freeze();
+    sleep(ttl * 2).await;
+    world.server.resume();
+    sleep(ttl * 2).await;
+    all_went_through(&world, &handles, workers).await;
+}
+
 // case 22
 pub(super) async fn cut_connections_lose_no_start_and_no_task() {
     let world = World::new().await;
