@@ -8,6 +8,7 @@ use std::time::Duration;
 pub(crate) struct Backoff {
     next: Duration,
     cap: Duration,
+    fresh: bool,
 }
 
 impl Backoff {
@@ -24,11 +25,13 @@ impl Backoff {
         Self {
             next: Self::FIRST.min(cap),
             cap,
+            fresh: true,
         }
     }
 
     /// The next wait.
     pub(crate) fn delay(&mut self) -> Duration {
+        self.fresh = false;
         let whole = self.next;
         self.next = (whole * 2).min(self.cap);
         whole.mul_f64(0.5 + fastrand::f64() / 2.0)
@@ -36,13 +39,14 @@ impl Backoff {
 
     /// After a success.
     pub(crate) fn reset(&mut self) {
+        self.fresh = true;
         self.next = Self::FIRST.min(self.cap);
     }
 
     /// Whether nothing has failed since the last success: the first failure of a row is worth a warning, the others
     /// are not.
     pub(crate) fn is_fresh(&self) -> bool {
-        self.next == Self::FIRST.min(self.cap)
+        self.fresh
     }
 }
 

@@ -112,7 +112,7 @@ impl Reaper {
     ///
     /// # Errors
     /// The store's, of the first partition that failed; what the partitions before it did is logged. For
-    /// [`ReaperBuilder::outage_pause`] after an error, rounds in that partition recover nothing.
+    /// [`ReaperBuilder::outage_pause`] after the store answers again, rounds in that partition recover nothing.
     pub async fn tick(&self) -> Result<ReapReport, StoreError> {
         let mut report = ReapReport::default();
         for rounds in self.rounds.lock().await.iter_mut() {
@@ -189,7 +189,7 @@ impl ReaperBuilder {
         self
     }
 
-    /// How long nothing is recovered after the store could not be reached or its clock moved, up to a day: the workers'
+    /// How long nothing is recovered after the store answers again, or its clock moved, up to a day: the workers'
     /// heartbeats have to come first. Default: 10 s.
     pub fn outage_pause(mut self, pause: Duration) -> Self {
         self.outage_pause = pause;

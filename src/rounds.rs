@@ -33,6 +33,8 @@ pub(crate) struct Rounds {
     partition: Partition,
     clock: Option<(Timestamp, Instant)>,
     paused_until: Option<Instant>,
+    /// Nobody knows for how long the store has been away: the last round failed, or there was none yet.
+    away: bool,
 }
 
 impl Rounds {
@@ -41,6 +43,7 @@ impl Rounds {
             partition,
             clock: None,
             paused_until: None,
+            away: false,
         }
     }
 
@@ -49,8 +52,15 @@ impl Rounds {
         self.paused_until = Some(Instant::now() + duration);
     }
 
+    /// Until the store has answered, and for a pause after that, nothing is reaped or pruned: what a keeper does not know
+    /// when it begins is whether the store has been away until now.
+    pub(crate) fn begin(&mut self) {
+        self.away = true;
+    }
+
     fn gate(&mut self) -> Gate {
         match self.paused_until {
+            _ if self.away => Gate::Paused,
             Some(until) if Instant::now() < until => Gate::Paused,
             _ => {
                 self.paused_until = None;
@@ -85,14 +95,17 @@ impl Rounds {
             .await;
         match &reply {
             Ok(reply) => self.learn(reply, settings.pause),
-            // Claims may have run out while nobody could extend them.
-            Err(_) => self.pause(settings.pause),
+            Err(_) => self.away = true,
         }
         reply
     }
 
     fn learn(&mut self, reply: &TickReply, pause: Duration) {
         self.clock = Some((reply.now, Instant::now()));
+        if std::mem::take(&mut self.away) {
+            // Claims may have run out while nobody could extend them. The time for it begins now that it can be done.
+            self.pause(pause);
+        }
         if let Clocks::Stepped { by } = reply.clocks {
             tracing::warn!(partition = %self.partition, by_ms = by, "the store's clock moved; reaping pauses");
             self.pause(pause);

@@ -77,7 +77,8 @@ async fn own_store(core: &Core) -> Arc<dyn Store> {
 
 async fn beat_forever(core: &Core, store: &Arc<dyn Store>, partition: Partition) {
     let interval = core.config.heartbeat_interval();
-    let mut backoff = Backoff::capped(interval.min(Duration::from_secs(1)));
+    // Sooner than the pause of a reaper after an outage, which is one interval.
+    let mut backoff = Backoff::capped((interval / 2).min(Duration::from_secs(1)));
     let mut nudged = core.beat_now.subscribe();
     loop {
         nudged.mark_unchanged();

@@ -72,6 +72,9 @@ impl Keeper {
 
     /// Until dropped.
     pub(crate) async fn run(mut self) {
+        for kept in &mut self.partitions {
+            kept.rounds.begin();
+        }
         loop {
             let wake = self.next_wake();
             tokio::select! {

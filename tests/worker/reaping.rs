@@ -328,6 +328,29 @@ async fn a_store_error_pauses_a_reaper_and_does_not_end_it() {
     run.await.unwrap();
 }
 
+// case 57: an outage that is longer than the pause is still followed by the pause.
+#[tokio::test]
+async fn the_pause_after_an_outage_begins_when_the_store_answers_again() {
+    let store = Flaky::new(MemoryStore::new());
+    let flow = echo();
+    Client::new(store.clone()).start(&flow, 1).await.unwrap();
+    claim_and_die(&store, &flow, 1).await;
+    let pause = MILLIS(100);
+    let reaper = Reaper::builder(store.clone()).outage_pause(pause);
+    let reaper = reaper.build().unwrap();
+    store.fail("tick", Fault::Refuse, 1);
+    reaper.tick().await.expect_err("the store is away");
+    tokio::time::sleep(TTL.max(pause) * 2).await;
+    let back = Instant::now();
+    let report = reaper.tick().await.expect("it is back");
+    assert_eq!(report.recovered, [], "no heartbeat could come yet");
+    until("it is recovered after all", async || {
+        reaper.tick().await.unwrap().requeued() == 1
+    })
+    .await;
+    assert!(back.elapsed() >= pause, "{:?}", back.elapsed());
+}
+
 // R21 case 8 case 11: a worker that dies is made up for by one that lives, in milliseconds, and costs no attempt.
 #[tokio::test]
 async fn a_living_worker_recovers_what_a_dead_one_held() {
