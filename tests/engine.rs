@@ -75,7 +75,7 @@ fn build(pieces: &[Piece]) -> Result<Workflow<u64, u64>, BuildErrors> {
 /// What the value behind these pieces is, said without a graph: each task adds its name and what it got.
 fn expected(value: &str, pieces: &[Piece], count: &Cell<usize>) -> String {
     pieces.iter().fold(value.to_owned(), |value, piece| {
-        let mut next = || {
+        let next = || {
             count.set(count.get() + 1);
             count.get()
         };
