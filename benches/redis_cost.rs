@@ -4,20 +4,22 @@
 //! Two loads on an empty server, 200 tasks in flight, calls of 50: instances of one task, and chains of three whose
 //! follow-ups are claimed in the settling call. The last line of each load is checked against the number of instances.
 
-#[path = "../tests/support/mod.rs"]
-mod support;
-
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use tenure::{
     engine::{FollowUp, Limits, Next},
-    ids::{DefinitionHash, InputRef, InstanceId, ListName, Nonce, Partition, QueueName, RunId, TaskName, ValueField, WorkerId},
+    ids::{
+        DefinitionHash, InputRef, InstanceId, ListName, Nonce, Partition, QueueName, RunId,
+        TaskName, ValueField, WorkerId,
+    },
     store::{
-        Begin, ClaimNext, ClaimRequest, Claimed, Holding, IdPolicy, Parking, SettleReply, SettleRequest, Settlement,
-        StartItem, Status, Store, TaskLimits, Verdict,
+        Begin, ClaimNext, ClaimRequest, Claimed, Holding, IdPolicy, Parking, SettleReply,
+        SettleRequest, Settlement, StartItem, Status, Store, TaskLimits, Verdict,
+        redis::RedisStore,
     },
 };
+use tenure_test_support::RedisServer;
 
 const INSTANCES: usize = 20_000;
 const BATCH: usize = 50;
@@ -27,21 +29,43 @@ const TTL: Duration = Duration::from_secs(30);
 
 #[tokio::main]
 async fn main() {
-    let server = support::Server::start().await;
-    println!("{:<28} {:>9} {:>10} {:>12}   commands inside, per item", "phase", "items", "µs/item", "commands");
+    let server = RedisServer::start();
+    println!(
+        "{:<28} {:>9} {:>10} {:>12}   commands inside, per item",
+        "phase", "items", "µs/item", "commands"
+    );
     for (name, length) in [("single", 1), ("chain of 3", 3)] {
-        server.flush().await;
-        let store = server.store().await;
-        let load = Load { store: Arc::new(store), length };
-        server.reset_stats().await;
+        server.run::<()>(&["FLUSHALL"]);
+        let store = RedisStore::connect(&server.url()).await.expect("connect");
+        let load = Load {
+            store: Arc::new(store),
+            length,
+        };
+        server.run::<()>(&["CONFIG", "RESETSTAT"]);
         load.start().await;
-        report(&server, &format!("{name}: bulk start"), INSTANCES).await;
-        server.reset_stats().await;
+        report(&server, &format!("{name}: bulk start"), INSTANCES);
+        server.run::<()>(&["CONFIG", "RESETSTAT"]);
         load.drain().await;
-        report(&server, &format!("{name}: claim + settle"), INSTANCES * length).await;
-        let counts = load.store.counts(Partition::default()).await.expect("counts");
-        assert_eq!(counts.finished.get(&Status::Completed), Some(&INSTANCES), "every instance completed, once");
-        assert_eq!((counts.running, counts.delayed, counts.ready.len()), (0, 0, 0), "nothing is left behind");
+        report(
+            &server,
+            &format!("{name}: claim + settle"),
+            INSTANCES * length,
+        );
+        let counts = load
+            .store
+            .counts(Partition::default())
+            .await
+            .expect("counts");
+        assert_eq!(
+            counts.finished.get(&Status::Completed),
+            Some(&INSTANCES),
+            "every instance completed, once"
+        );
+        assert_eq!(
+            (counts.running, counts.delayed, counts.ready.len()),
+            (0, 0, 0),
+            "nothing is left behind"
+        );
     }
 }
 
@@ -51,7 +75,10 @@ struct Load {
 }
 
 fn list() -> ListName {
-    ListName { queue: QueueName::default(), definition: DefinitionHash::from_digest([7; 8]) }
+    ListName {
+        queue: QueueName::default(),
+        definition: DefinitionHash::from_digest([7; 8]),
+    }
 }
 
 fn task(index: usize) -> TaskName {
@@ -59,14 +86,25 @@ fn task(index: usize) -> TaskName {
 }
 
 fn next(index: usize, field: ValueField) -> Next {
-    Next { task: task(index), list: list(), input: InputRef::Field { field, len: PAYLOAD }, limits: Limits::NONE }
+    Next {
+        task: task(index),
+        list: list(),
+        input: InputRef::Field {
+            field,
+            len: PAYLOAD,
+        },
+        limits: Limits::NONE,
+    }
 }
 
 impl Load {
     async fn start(&self) {
         for from in (0..INSTANCES).step_by(BATCH) {
             let items = (from..from + BATCH).map(|i| self.item(i)).collect();
-            self.store.start(Partition::default(), items).await.expect("start");
+            self.store
+                .start(Partition::default(), items)
+                .await
+                .expect("start");
         }
     }
 
@@ -102,9 +140,16 @@ impl Load {
             if held.is_empty() {
                 return;
             }
-            let batch = held.drain(..BATCH.min(held.len())).map(|claimed| self.settlement(claimed)).collect();
-            let request =
-                SettleRequest { partition: Partition::default(), worker: worker.clone(), ttl: TTL, items: batch };
+            let batch = held
+                .drain(..BATCH.min(held.len()))
+                .map(|claimed| self.settlement(claimed))
+                .collect();
+            let request = SettleRequest {
+                partition: Partition::default(),
+                worker: worker.clone(),
+                ttl: TTL,
+                items: batch,
+            };
             for reply in self.store.settle(request).await.expect("settle") {
                 match reply {
                     SettleReply::Stored { next } => held.extend(next.map(|claimed| *claimed)),
@@ -128,7 +173,14 @@ impl Load {
     }
 
     fn settlement(&self, claimed: Claimed) -> Settlement {
-        let index: usize = claimed.ticket.task.as_str().rsplit('-').next().and_then(|n| n.parse().ok()).expect("a step");
+        let index: usize = claimed
+            .ticket
+            .task
+            .as_str()
+            .rsplit('-')
+            .next()
+            .and_then(|n| n.parse().ok())
+            .expect("a step");
         let output = ValueField::Output(claimed.ticket.task.clone());
         let last = index + 1 == self.length;
         let follow_ups = vec![if last {
@@ -136,25 +188,42 @@ impl Load {
         } else {
             FollowUp::Ready(next(index + 1, output))
         }];
-        let claim_next =
-            (!last).then(|| ClaimNext { follow_up: 0, nonce: Nonce::random(), only_if_empty: false });
+        let claim_next = (!last).then(|| ClaimNext {
+            follow_up: 0,
+            nonce: Nonce::random(),
+            only_if_empty: false,
+        });
         Settlement {
-            holding: Holding { ticket: claimed.ticket, run: claimed.run, record: claimed.record },
-            verdict: Verdict::Completed { output: Some(Bytes::from(vec![0xc0; PAYLOAD])), follow_ups },
+            holding: Holding {
+                ticket: claimed.ticket,
+                run: claimed.run,
+                record: claimed.record,
+            },
+            verdict: Verdict::Completed {
+                output: Some(Bytes::from(vec![0xc0; PAYLOAD])),
+                follow_ups,
+            },
             claim_next,
         }
     }
 }
 
 /// Prints what the server counted since the last reset.
-async fn report(server: &support::Server, phase: &str, items: usize) {
-    let info = server.info("commandstats").await;
+fn report(server: &RedisServer, phase: &str, items: usize) {
+    let info: String = server.run(&["INFO", "commandstats"]);
     let mut scripts = 0.0;
     let mut inside = BTreeMap::new();
     for line in info.lines() {
-        let Some((name, rest)) = line.strip_prefix("cmdstat_").and_then(|line| line.split_once(':')) else { continue };
+        let Some((name, rest)) = line
+            .strip_prefix("cmdstat_")
+            .and_then(|line| line.split_once(':'))
+        else {
+            continue;
+        };
         let field = |key: &str| {
-            rest.split(',').find_map(|part| part.strip_prefix(key)?.strip_prefix('=')).and_then(|v| v.parse::<f64>().ok())
+            rest.split(',')
+                .find_map(|part| part.strip_prefix(key)?.strip_prefix('='))
+                .and_then(|v| v.parse::<f64>().ok())
         };
         let (calls, micros) = (field("calls").unwrap_or(0.0), field("usec").unwrap_or(0.0));
         match name {
@@ -166,6 +235,14 @@ async fn report(server: &support::Server, phase: &str, items: usize) {
         }
     }
     let total: f64 = inside.values().sum();
-    let each: Vec<String> = inside.iter().filter(|(_, n)| **n >= 0.01).map(|(name, n)| format!("{name} {n:.2}")).collect();
-    println!("{phase:<28} {items:>9} {:>10.2} {total:>12.2}   {}", scripts / items as f64, each.join(", "));
+    let each: Vec<String> = inside
+        .iter()
+        .filter(|(_, n)| **n >= 0.01)
+        .map(|(name, n)| format!("{name} {n:.2}"))
+        .collect();
+    println!(
+        "{phase:<28} {items:>9} {:>10.2} {total:>12.2}   {}",
+        scripts / items as f64,
+        each.join(", ")
+    );
 }

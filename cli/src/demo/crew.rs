@@ -40,23 +40,51 @@ pub(crate) struct Killed {
 
 impl Crew {
     /// A worker in this process.
-    pub(crate) fn embedded(store: MemoryStore, ledger: &Path, concurrency: usize) -> anyhow::Result<Self> {
+    pub(crate) fn embedded(
+        store: MemoryStore,
+        ledger: &Path,
+        concurrency: usize,
+    ) -> anyhow::Result<Self> {
         let workflow = orders::workflow(Some(Ledger::append_to(ledger)?))?;
-        let worker = Worker::builder(store).workflow(&workflow).concurrency(concurrency).build()?.spawn();
-        Ok(Self { members: Members::Embedded(worker), killed: None })
+        let worker = Worker::builder(store)
+            .workflow(&workflow)
+            .concurrency(concurrency)
+            .build()?
+            .spawn();
+        Ok(Self {
+            members: Members::Embedded(worker),
+            killed: None,
+        })
     }
 
     /// Two worker processes.
-    pub(crate) fn processes(connection: &Connection, ledger: &Path, concurrency: usize) -> anyhow::Result<Self> {
-        let mut crew = Self { members: Members::Processes(Vec::new()), killed: None };
+    pub(crate) fn processes(
+        connection: &Connection,
+        ledger: &Path,
+        concurrency: usize,
+    ) -> anyhow::Result<Self> {
+        let mut crew = Self {
+            members: Members::Processes(Vec::new()),
+            killed: None,
+        };
         for _ in 0..2 {
             let child = Command::new(std::env::current_exe()?)
-                .args(["worker", "--demo", "--claim-ttl", CLAIM_TTL, "--concurrency", &concurrency.to_string()])
+                .args([
+                    "worker",
+                    "--demo",
+                    "--claim-ttl",
+                    CLAIM_TTL,
+                    "--concurrency",
+                    &concurrency.to_string(),
+                ])
                 .args(["--namespace", connection.namespace.as_str()])
                 .arg("--ledger")
                 .arg(ledger)
                 // The address may hold a password: it goes by the environment, which other users cannot list.
-                .env("TENURE_REDIS_URL", connection.redis.as_deref().unwrap_or_default())
+                .env(
+                    "TENURE_REDIS_URL",
+                    connection.redis.as_deref().unwrap_or_default(),
+                )
                 .env("TENURE_LOG", "error")
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
@@ -76,17 +104,30 @@ impl Crew {
                 format!("{instances} orders on the embedded store, one worker in this process")
             }
             Members::Processes(children) => {
-                let ids: Vec<_> = children.iter().map(|child| child.id().to_string()).collect();
-                format!("{instances} orders on Redis, worker processes {}; one is killed half-way", ids.join(" and "))
+                let ids: Vec<_> = children
+                    .iter()
+                    .map(|child| child.id().to_string())
+                    .collect();
+                format!(
+                    "{instances} orders on Redis, worker processes {}; one is killed half-way",
+                    ids.join(" and ")
+                )
             }
         }
     }
 
     /// Kills one of the processes with SIGKILL, once. Answers whether it did.
     pub(crate) fn kill_one(&mut self) -> bool {
-        let Members::Processes(children) = &mut self.members else { return false };
-        let (None, Some(child)) = (self.killed, children.first_mut()) else { return false };
-        let killed = Killed { process: child.id(), at: ledger::now() };
+        let Members::Processes(children) = &mut self.members else {
+            return false;
+        };
+        let (None, Some(child)) = (self.killed, children.first_mut()) else {
+            return false;
+        };
+        let killed = Killed {
+            process: child.id(),
+            at: ledger::now(),
+        };
         if child.kill().is_err() {
             return false;
         }
@@ -134,8 +175,14 @@ impl Drop for Crew {
 
 /// SIGTERM, so that the worker drains. The standard library only knows SIGKILL.
 async fn terminate(child: &Child) {
-    let sent = tokio::process::Command::new("kill").args(["-TERM", &child.id().to_string()]).stderr(Stdio::null()).status();
-    if !matches!(tokio::time::timeout(Duration::from_secs(5), sent).await, Ok(Ok(_))) {
+    let sent = tokio::process::Command::new("kill")
+        .args(["-TERM", &child.id().to_string()])
+        .stderr(Stdio::null())
+        .status();
+    if !matches!(
+        tokio::time::timeout(Duration::from_secs(5), sent).await,
+        Ok(Ok(_))
+    ) {
         tracing::debug!(process = child.id(), "no SIGTERM could be sent");
     }
 }

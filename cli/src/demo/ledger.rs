@@ -42,15 +42,22 @@ pub(crate) struct Line {
 }
 
 /// The wall clock, in milliseconds since the Unix epoch: the only clock that two processes share.
-#[expect(clippy::disallowed_methods, reason = "the ledger compares times of several processes")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the ledger compares times of several processes"
+)]
 pub(crate) fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX))
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX))
 }
 
 impl Ledger {
     /// Opens a ledger, making the file if there is none.
     pub(crate) fn append_to(path: &Path) -> io::Result<Self> {
-        Ok(Self(Arc::new(OpenOptions::new().create(true).append(true).open(path)?)))
+        Ok(Self(Arc::new(
+            OpenOptions::new().create(true).append(true).open(path)?,
+        )))
     }
 
     /// Appends a line.
@@ -66,13 +73,26 @@ impl Line {
             Phase::End => "end",
             Phase::Fail => "fail",
         };
-        let gave = self.gave.map_or_else(|| "-".to_owned(), |token| token.to_string());
+        let gave = self
+            .gave
+            .map_or_else(|| "-".to_owned(), |token| token.to_string());
         let saw = if self.saw.is_empty() {
             "-".to_owned()
         } else {
-            self.saw.iter().map(|(task, token)| format!("{task}={token}")).collect::<Vec<_>>().join(",")
+            self.saw
+                .iter()
+                .map(|(task, token)| format!("{task}={token}"))
+                .collect::<Vec<_>>()
+                .join(",")
         };
-        let Self { instance, task, attempt, process, at, .. } = self;
+        let Self {
+            instance,
+            task,
+            attempt,
+            process,
+            at,
+            ..
+        } = self;
         format!("{phase} {instance} {task} {attempt} {process} {at} {gave} {saw}\n")
     }
 
@@ -86,8 +106,11 @@ impl Line {
             _ => return None,
         };
         let (instance, task) = (parts.next()?.to_owned(), parts.next()?.to_owned());
-        let (attempt, process, at) =
-            (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        let (attempt, process, at) = (
+            parts.next()?.parse().ok()?,
+            parts.next()?.parse().ok()?,
+            parts.next()?.parse().ok()?,
+        );
         let gave = match parts.next()? {
             "-" => None,
             token => Some(token.parse().ok()?),
@@ -102,7 +125,16 @@ impl Line {
                 })
                 .collect::<Option<_>>()?,
         };
-        parts.next().is_none().then_some(Self { phase, instance, task, attempt, process, at, gave, saw })
+        parts.next().is_none().then_some(Self {
+            phase,
+            instance,
+            task,
+            attempt,
+            process,
+            at,
+            gave,
+            saw,
+        })
     }
 }
 
@@ -120,7 +152,10 @@ mod tests {
             process: 4711,
             at: 1_700_000_000_000,
             gave: Some(Uuid::from_u128(7)),
-            saw: vec![("charge".into(), Uuid::from_u128(9)), ("mail".into(), Uuid::from_u128(10))],
+            saw: vec![
+                ("charge".into(), Uuid::from_u128(9)),
+                ("mail".into(), Uuid::from_u128(10)),
+            ],
         }
     }
 

@@ -51,7 +51,10 @@ pub(crate) struct Args {
 /// Runs the demo. Fails if an instance did not complete, or if a result was committed twice.
 pub(crate) async fn run(mut args: Args) -> anyhow::Result<()> {
     let scratch = tempfile::tempdir().context("a place for the ledger")?;
-    let ledger = args.ledger.clone().unwrap_or_else(|| scratch.path().join("ledger"));
+    let ledger = args
+        .ledger
+        .clone()
+        .unwrap_or_else(|| scratch.path().join("ledger"));
     if args.connection.redis.is_none() {
         let store = MemoryStore::new();
         let crew = Crew::embedded(store.clone(), &ledger, args.concurrency)?;
@@ -64,12 +67,20 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<()> {
     let crew = Crew::processes(&args.connection, &ledger, args.concurrency)?;
     let shown = show(&args, Client::new(store.clone()), crew, &ledger).await;
     if !args.keep {
-        store.remove_namespace().await.context("the demo's data could not be removed")?;
+        store
+            .remove_namespace()
+            .await
+            .context("the demo's data could not be removed")?;
     }
     shown
 }
 
-async fn show(args: &Args, client: Client, mut crew: Crew, ledger: &std::path::Path) -> anyhow::Result<()> {
+async fn show(
+    args: &Args,
+    client: Client,
+    mut crew: Crew,
+    ledger: &std::path::Path,
+) -> anyhow::Result<()> {
     println!("{}", crew.introduction(args.instances));
     let began = Instant::now();
     let handles = start(&client, args.instances).await?;
@@ -86,9 +97,20 @@ async fn show(args: &Args, client: Client, mut crew: Crew, ledger: &std::path::P
             handle.id()
         );
     }
-    ensure!(missing == 0, "{missing} of {} instances were not over after {PATIENCE:?}", args.instances);
-    ensure!(counted.completed == args.instances.into(), "not all instances completed");
-    ensure!(counted.committed_twice == 0, "{} results were committed twice", counted.committed_twice);
+    ensure!(
+        missing == 0,
+        "{missing} of {} instances were not over after {PATIENCE:?}",
+        args.instances
+    );
+    ensure!(
+        counted.completed == args.instances.into(),
+        "not all instances completed"
+    );
+    ensure!(
+        counted.committed_twice == 0,
+        "{} results were committed twice",
+        counted.committed_twice
+    );
     Ok(())
 }
 
@@ -99,16 +121,25 @@ async fn start(client: &Client, instances: u32) -> anyhow::Result<Vec<Handle<Don
     let mut items = Vec::new();
     for number in 1..=instances {
         let id = InstanceId::new(format!("demo-{number:0width$}"))?;
-        items.push(client.start(&workflow, Order { number }).id(id).if_exists(IdPolicy::TerminateAndReplace));
+        items.push(
+            client
+                .start(&workflow, Order { number })
+                .id(id)
+                .if_exists(IdPolicy::TerminateAndReplace),
+        );
     }
     let answers = client.start_many(items).await;
-    answers.into_iter().collect::<Result<_, _>>().context("an order could not be started")
+    answers
+        .into_iter()
+        .collect::<Result<_, _>>()
+        .context("an order could not be started")
 }
 
 /// Waits for every result, kills a worker half-way, and answers how many never came.
 async fn wait(handles: &[Handle<Done>], crew: &mut Crew) -> usize {
     let bar = ProgressBar::new(handles.len() as u64).with_style(
-        ProgressStyle::with_template("{bar:40} {pos}/{len} orders  {msg}").unwrap_or_else(|_| ProgressStyle::default_bar()),
+        ProgressStyle::with_template("{bar:40} {pos}/{len} orders  {msg}")
+            .unwrap_or_else(|_| ProgressStyle::default_bar()),
     );
     let mut results: FuturesUnordered<_> = handles.iter().map(Handle::result).collect();
     let deadline = tokio::time::sleep(PATIENCE);

@@ -32,7 +32,8 @@ pub(crate) struct Done {
 /// The workflow, with handlers that append to a ledger.
 pub(crate) fn workflow(ledger: Option<Ledger>) -> Result<Workflow<Order, Done>, BuildErrors> {
     let step = Step { ledger };
-    let (reserve, charge, mail, ship, close) = (step.clone(), step.clone(), step.clone(), step.clone(), step);
+    let (reserve, charge, mail, ship, close) =
+        (step.clone(), step.clone(), step.clone(), step.clone(), step);
     Workflow::builder(NAME)
         .task("reserve", move |ctx: TaskContext, order: Order| {
             let step = reserve.clone();
@@ -52,16 +53,22 @@ pub(crate) fn workflow(ledger: Option<Ledger>) -> Result<Workflow<Order, Done>, 
                 })
             })
             .branch(|branch| {
-                branch.delay("pack", Duration::from_millis(50)).task("ship", move |ctx: TaskContext, charged: Done| {
-                    let step = ship.clone();
-                    async move { step.work(&ctx, charged.number, &[&charged]).await }
-                })
+                branch.delay("pack", Duration::from_millis(50)).task(
+                    "ship",
+                    move |ctx: TaskContext, charged: Done| {
+                        let step = ship.clone();
+                        async move { step.work(&ctx, charged.number, &[&charged]).await }
+                    },
+                )
             })
         })
-        .join("close", move |ctx: TaskContext, (mailed, shipped): (Done, Done)| {
-            let step = close.clone();
-            async move { step.work(&ctx, mailed.number, &[&mailed, &shipped]).await }
-        })
+        .join(
+            "close",
+            move |ctx: TaskContext, (mailed, shipped): (Done, Done)| {
+                let step = close.clone();
+                async move { step.work(&ctx, mailed.number, &[&mailed, &shipped]).await }
+            },
+        )
         .build()
 }
 
@@ -84,14 +91,29 @@ impl Step {
     async fn work(&self, ctx: &TaskContext, number: u32, saw: &[&Done]) -> Result<Done, TaskError> {
         self.write(ctx, Phase::Begin, None, saw)?;
         tokio::time::sleep(WORK).await;
-        let done = Done { number, task: ctx.task().to_string(), token: Uuid::new_v4() };
+        let done = Done {
+            number,
+            task: ctx.task().to_string(),
+            token: Uuid::new_v4(),
+        };
         self.write(ctx, Phase::End, Some(done.token), &[])?;
         Ok(done)
     }
 
-    fn write(&self, ctx: &TaskContext, phase: Phase, gave: Option<Uuid>, saw: &[&Done]) -> Result<(), TaskError> {
-        let Some(ledger) = &self.ledger else { return Ok(()) };
-        let saw = saw.iter().map(|done| (done.task.clone(), done.token)).collect();
+    fn write(
+        &self,
+        ctx: &TaskContext,
+        phase: Phase,
+        gave: Option<Uuid>,
+        saw: &[&Done],
+    ) -> Result<(), TaskError> {
+        let Some(ledger) = &self.ledger else {
+            return Ok(());
+        };
+        let saw = saw
+            .iter()
+            .map(|done| (done.task.clone(), done.token))
+            .collect();
         ledger.write(&Line {
             phase,
             instance: ctx.instance().to_string(),

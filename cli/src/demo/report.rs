@@ -71,7 +71,9 @@ pub(crate) async fn count(
         latency: Histogram::new(3)?,
         recovery: killed.map(|killed| recovery(&lines, killed)),
     };
-    let mut instances = stream::iter(handles).map(|handle| read(client, handle)).buffer_unordered(64);
+    let mut instances = stream::iter(handles)
+        .map(|handle| read(client, handle))
+        .buffer_unordered(64);
     while let Some((id, snapshot, tokens)) = instances.try_next().await? {
         report.add(&snapshot);
         for (task, token) in tokens {
@@ -93,7 +95,8 @@ impl Report {
         }
         if let Some(finished) = snapshot.finished_at {
             let millis = finished.since(snapshot.created_at).as_millis();
-            self.latency.saturating_record(u64::try_from(millis).unwrap_or(u64::MAX));
+            self.latency
+                .saturating_record(u64::try_from(millis).unwrap_or(u64::MAX));
         }
     }
 }
@@ -105,9 +108,17 @@ async fn read(
 ) -> anyhow::Result<(String, Snapshot, Vec<(TaskName, Uuid)>)> {
     let id = handle.id();
     let store = client.store();
-    let snapshot = store.snapshot(id).await?.with_context(|| format!("instance {id} is gone"))?;
+    let snapshot = store
+        .snapshot(id)
+        .await?
+        .with_context(|| format!("instance {id} is gone"))?;
     let run: RunId = snapshot.header.run;
-    let fields: Vec<ValueField> = snapshot.values.keys().filter(|field| **field != ValueField::Input).cloned().collect();
+    let fields: Vec<ValueField> = snapshot
+        .values
+        .keys()
+        .filter(|field| **field != ValueField::Input)
+        .cloned()
+        .collect();
     let values = store.values(id, run, &fields).await?;
     let mut tokens = Vec::new();
     for (field, value) in fields.into_iter().zip(values) {
@@ -126,14 +137,20 @@ impl Seen {
         let mut seen = Self(HashMap::new());
         for line in lines {
             for (task, token) in &line.saw {
-                seen.0.entry((line.instance.clone(), task.clone())).or_default().insert(*token);
+                seen.0
+                    .entry((line.instance.clone(), task.clone()))
+                    .or_default()
+                    .insert(*token);
             }
         }
         seen
     }
 
     fn committed(&mut self, id: &str, task: &TaskName, token: Uuid) {
-        self.0.entry((id.to_owned(), task.to_string())).or_default().insert(token);
+        self.0
+            .entry((id.to_owned(), task.to_string()))
+            .or_default()
+            .insert(token);
     }
 
     fn committed_twice(&self) -> u64 {
@@ -165,12 +182,22 @@ fn recovery(lines: &[Line], killed: Killed) -> Recovery {
         };
     }
     let mut again: HashMap<(&str, &str), u64> = HashMap::new();
-    for line in lines.iter().filter(|line| line.process != killed.process && line.phase == Phase::Begin) {
+    for line in lines
+        .iter()
+        .filter(|line| line.process != killed.process && line.phase == Phase::Begin)
+    {
         let key = (line.instance.as_str(), line.task.as_str());
-        if held.get(&key).is_some_and(|attempt| line.attempt > *attempt) {
+        if held
+            .get(&key)
+            .is_some_and(|attempt| line.attempt > *attempt)
+        {
             again.entry(key).or_insert(line.at);
         }
     }
     let last = again.values().max().copied().unwrap_or(killed.at);
-    Recovery { tasks: held.len(), recovered: again.len(), millis: last.saturating_sub(killed.at) }
+    Recovery {
+        tasks: held.len(),
+        recovered: again.len(),
+        millis: last.saturating_sub(killed.at),
+    }
 }

@@ -10,26 +10,46 @@ use super::report::Report;
 pub(crate) fn render(report: &Report, started: Duration, took: Duration) -> String {
     let mut table = Table::new();
     table.load_preset(UTF8_FULL_CONDENSED);
-    let per_second = |count: u64, time: Duration| format!("{:.0}/s", count as f64 / time.as_secs_f64().max(0.001));
+    let per_second = |count: u64, time: Duration| {
+        format!("{:.0}/s", count as f64 / time.as_secs_f64().max(0.001))
+    };
     let percentile = |q: f64| format!("{} ms", report.latency.value_at_quantile(q));
     let mut rows = vec![
-        ("instances completed", format!("{} of {}", report.completed, report.instances)),
+        (
+            "instances completed",
+            format!("{} of {}", report.completed, report.instances),
+        ),
         ("tasks completed", report.tasks.to_string()),
         ("attempts", report.attempts.to_string()),
         ("failures that were retried", report.failures.to_string()),
         ("started", per_second(report.instances, started)),
-        ("throughput", format!("{} tasks", per_second(report.tasks, took))),
-        ("latency of an instance p50 / p99", format!("{} / {}", percentile(0.5), percentile(0.99))),
+        (
+            "throughput",
+            format!("{} tasks", per_second(report.tasks, took)),
+        ),
+        (
+            "latency of an instance p50 / p99",
+            format!("{} / {}", percentile(0.5), percentile(0.99)),
+        ),
         ("tasks that ran twice", report.ran_twice.to_string()),
-        ("results committed twice", report.committed_twice.to_string()),
+        (
+            "results committed twice",
+            report.committed_twice.to_string(),
+        ),
     ];
     if let Some(recovery) = &report.recovery {
         rows.push(("crashes counted", report.crashes.to_string()));
         rows.push((
             "tasks under way in the killed worker",
-            format!("{}, {} began again elsewhere", recovery.tasks, recovery.recovered),
+            format!(
+                "{}, {} began again elsewhere",
+                recovery.tasks, recovery.recovered
+            ),
         ));
-        rows.push(("the last of them began again after", format!("{} ms", recovery.millis)));
+        rows.push((
+            "the last of them began again after",
+            format!("{} ms", recovery.millis),
+        ));
     }
     for (name, value) in rows {
         table.add_row([name.to_owned(), value]);
