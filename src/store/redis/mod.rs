@@ -97,6 +97,23 @@ impl RedisStore {
     pub fn builder(url: impl AsRef<str>) -> RedisStoreBuilder {
         RedisStoreBuilder::new(url.as_ref())
     }
+
+    /// Deletes everything that Tenure stored in this namespace: instances, definitions, all of it. For tests and
+    /// demonstrations; no worker and no client may be using the namespace. Needs the right to `SCAN`.
+    ///
+    /// Other namespaces are not touched. Dropping the future, or a crash, leaves part of it deleted; call it again.
+    ///
+    /// # Errors
+    /// The connection's.
+    pub async fn remove_namespace(&self) -> Result<(), StoreError> {
+        for partition in Partition::all(self.0.settings.partitions) {
+            let keys = self.0.keys_of(partition)?;
+            scripts::remove::call(&self.0, &keys.meta(), keys.prefix).await?;
+        }
+        let namespace = self.0.keys.namespace();
+        let meta = keys::namespace_meta(namespace);
+        scripts::remove::call(&self.0, &meta, &format!("{{{namespace}}}:")).await
+    }
 }
 
 impl Inner {

@@ -6,6 +6,7 @@ pub(super) mod extend;
 pub(super) mod probe;
 pub(super) mod publish;
 pub(super) mod release;
+pub(super) mod remove;
 pub(super) mod settle;
 pub(super) mod start;
 pub(super) mod tick;
