@@ -11,7 +11,7 @@ use std::{path::PathBuf, time::Duration};
 use anyhow::{Context, ensure};
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use indicatif::{ProgressBar, ProgressStyle};
-use tenure::{Client, Handle, IdPolicy, InstanceId, MemoryStore, Namespace};
+use tenure::{Client, Handle, IdPolicy, InstanceId, MemoryStore, Namespace, Start};
 use tokio::time::Instant;
 
 pub(crate) use ledger::Ledger;
@@ -122,13 +122,12 @@ async fn start(client: &Client, instances: u32) -> anyhow::Result<Vec<Handle<Don
     for number in 1..=instances {
         let id = InstanceId::new(format!("demo-{number:0width$}"))?;
         items.push(
-            client
-                .start(&workflow, Order { number })
-                .id(id)
+            Start::new(Order { number })
+                .instance(id)
                 .if_exists(IdPolicy::TerminateAndReplace),
         );
     }
-    let answers = client.start_many(items).await;
+    let answers = client.start_many(&workflow, items).await;
     answers
         .into_iter()
         .collect::<Result<_, _>>()

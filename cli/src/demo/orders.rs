@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tenure::{BuildErrors, RetryPolicy, TaskContext, TaskError, Workflow};
+use tenure::{RetryPolicy, TaskContext, TaskError, Workflow, workflow::BuildErrors};
 use uuid::Uuid;
 
 use super::ledger::{Ledger, Line, Phase};

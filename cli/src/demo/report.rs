@@ -56,7 +56,7 @@ pub(crate) async fn count(
     ledger: &Path,
     killed: Option<Killed>,
 ) -> anyhow::Result<Report> {
-    let text = tokio::fs::read_to_string(ledger).await.unwrap_or_default();
+    let text = std::fs::read_to_string(ledger).context("the ledger cannot be read")?;
     let lines: Vec<Line> = text.lines().filter_map(Line::parse).collect();
     let mut seen = Seen::of(&lines);
     let mut report = Report {
@@ -68,7 +68,7 @@ pub(crate) async fn count(
         crashes: 0,
         ran_twice: ran_twice(&lines),
         committed_twice: 0,
-        latency: Histogram::new(3)?,
+        latency: Histogram::new_with_bounds(1, 3_600_000, 3)?,
         recovery: killed.map(|killed| recovery(&lines, killed)),
     };
     let mut instances = stream::iter(handles)

@@ -9,10 +9,9 @@ use super::report::Report;
 /// The table.
 pub(crate) fn render(report: &Report, started: Duration, took: Duration) -> String {
     let mut table = Table::new();
-    table.load_preset(UTF8_FULL_CONDENSED);
-    let per_second = |count: u64, time: Duration| {
-        format!("{:.0}/s", count as f64 / time.as_secs_f64().max(0.001))
-    };
+    table.load_style(UTF8_FULL_CONDENSED);
+    let per_second =
+        |count: u64, time: Duration| format!("{:.0}", count as f64 / time.as_secs_f64().max(0.001));
     let percentile = |q: f64| format!("{} ms", report.latency.value_at_quantile(q));
     let mut rows = vec![
         (
@@ -22,10 +21,13 @@ pub(crate) fn render(report: &Report, started: Duration, took: Duration) -> Stri
         ("tasks completed", report.tasks.to_string()),
         ("attempts", report.attempts.to_string()),
         ("failures that were retried", report.failures.to_string()),
-        ("started", per_second(report.instances, started)),
+        (
+            "started",
+            format!("{} instances/s", per_second(report.instances, started)),
+        ),
         (
             "throughput",
-            format!("{} tasks", per_second(report.tasks, took)),
+            format!("{} tasks/s", per_second(report.tasks, took)),
         ),
         (
             "latency of an instance p50 / p99",
