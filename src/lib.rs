@@ -1,4 +1,4 @@
-//! Durable workflows on plain Redis.
+#![doc = include_str!("../README.md")]
 
 mod backoff;
 pub mod client;
@@ -21,4 +21,4 @@ pub use reaper::Reaper;
 pub use store::{IdPolicy, Status, StoreError, memory::MemoryStore, redis::RedisStore};
 pub use task::{TaskContext, TaskError};
 pub use worker::{Worker, WorkerHandle};
-pub use workflow::{RetryPolicy, Workflow, WorkflowRef};
+pub use workflow::{BuildErrors, RetryPolicy, Workflow, WorkflowRef};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tenure::{RetryPolicy, TaskContext, TaskError, Workflow, workflow::BuildErrors};
+use tenure::{BuildErrors, RetryPolicy, TaskContext, TaskError, Workflow};
 use uuid::Uuid;
 
 use super::ledger::{Ledger, Line, Phase};
