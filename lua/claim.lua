@@ -52,10 +52,7 @@ if stored and stored[1] == nonce then
     take(list, entry, true)
   end
 else
-  for i = 1, lists do
-    if want == 0 or (got < want and left > 0) then looked = i end
-    scan(ARGV[9 + i])
-  end
+  for i = 1, lists do scan(ARGV[9 + i]) end
   if left <= 0 and got < want then again = 'again' end
   if got > 0 then call('SET', KEYS[5], cmsgpack.pack(last), 'PX', AGAIN) end
   for i = 1, lists do
@@ -68,7 +65,8 @@ else
     end
   end
   if got == want or again == 'again' then
-    for i = 1, looked do
+    -- Also for lists that were not looked into: the hint that led here may have been for one of those.
+    for i = 1, lists do
       local list = ARGV[9 + i]
       if call('LLEN', prefix .. 'ready:' .. list) > 0 then wake(ctx, prefix .. 'idle:' .. list, KEYS[2], 1) end
     end

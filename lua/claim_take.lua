@@ -4,7 +4,7 @@ local DROPS, INPUT, LOOK, AGAIN = 64, 262144, 5000, 60000
 local prefix, worker, nonce, want, ttl = ARGV[1], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6]
 local lists, ctx = tonumber(ARGV[9]), begin(ARGV[1], ARGV[2])
 local claims, aside, last, limits = {}, {}, { nonce }, {}
-local budget, left, got, looked, again, parked = INPUT, want + DROPS, 0, 0, 'done', 'free'
+local budget, left, got, again, parked = INPUT, want + DROPS, 0, 'done', 'free'
 local look = text(ctx.now + math.min(tonumber(ttl), LOOK))
 local fresh = 'running 1 ' .. nonce .. ' 0 0 ' .. worker .. ' -'
 

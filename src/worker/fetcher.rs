@@ -193,6 +193,10 @@ impl Fetcher {
                 }
             }
         }
+        if self.stopping.is_some() {
+            // The call may have parked a worker that will not be here when the hint comes.
+            self.farewell();
+        }
     }
 
     /// Gives every claim its slot. All of them are held, and thus extended, before any runs.
@@ -242,7 +246,7 @@ impl Fetcher {
             }
             if let Some(unanswered) = &lane.unanswered {
                 if unanswered.request.want == 0 || !patient {
-                    lane.unanswered = None;
+                    lane.give_up();
                 } else if unanswered.retry_at <= now {
                     let request = unanswered.request.clone();
                     self.call(index, None, request);

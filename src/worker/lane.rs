@@ -128,6 +128,14 @@ impl Lane {
         })
     }
 
+    /// Forgets a call whose answer never came. It may have parked the worker.
+    pub(crate) fn give_up(&mut self) {
+        if let Some(unanswered) = self.unanswered.take() {
+            self.parked |=
+                unanswered.request.parking != Parking::Never && unanswered.request.want > 0;
+        }
+    }
+
     /// After the answer.
     pub(crate) fn answered(&mut self, want: u16, reply: &ClaimReply, poll: Duration) {
         self.unanswered = None;

@@ -112,6 +112,7 @@ conformance! {
         only_a_worker_parked_at_the_filled_list_is_woken
         the_newest_parked_worker_is_woken_first
         a_worker_parked_long_ago_is_not_woken
+        a_full_claim_wakes_others_for_lists_it_did_not_look_into
         a_full_claim_passes_what_is_left_to_another
         a_full_worker_is_not_parked_any_more
         a_woken_worker_that_does_nothing_is_woken_again

@@ -26,7 +26,7 @@ pub(super) fn claim(call: &mut Call, request: &ClaimRequest) -> ClaimReply {
         }
         return claim.reply;
     }
-    let seen = claim.scan(call);
+    claim.scan(call);
     let got = claim.reply.claims.len();
     claim.reply.again = claim.left == 0 && got < claim.want();
     if got > 0 {
@@ -35,7 +35,8 @@ pub(super) fn claim(call: &mut Call, request: &ClaimRequest) -> ClaimReply {
     let short = claim.is_short();
     claim.reply.parked = !claim.reply.again && park(call, request, short);
     if !short || claim.reply.again {
-        for list in &request.lists[..seen] {
+        // Also for lists that were not looked into: the hint that led here may have been for one of those.
+        for list in &request.lists {
             wake_one_more(call, list);
         }
     }
@@ -77,14 +78,9 @@ impl<'a> Claim<'a> {
         self.reply.claims.len() < self.want()
     }
 
-    /// Takes from the heads of the lists until there is enough; answers how many lists were looked at.
-    fn scan(&mut self, call: &mut Call) -> usize {
-        let mut seen = 0;
+    /// Takes from the heads of the lists until there is enough.
+    fn scan(&mut self, call: &mut Call) {
         for list in &self.request.lists {
-            if self.want() > 0 && (!self.is_short() || self.left == 0) {
-                break;
-            }
-            seen += 1;
             while self.is_short() && self.left > 0 {
                 let Some(ticket) = call.share.list(list).pop_front() else {
                     break;
@@ -93,7 +89,6 @@ impl<'a> Claim<'a> {
                 self.meet(call, ticket, Taking::Fresh);
             }
         }
-        seen
     }
 
     /// Takes the task that an entry names, sets the entry aside or drops it: it is only a hint, the snapshot decides.

@@ -63,6 +63,32 @@ pub(crate) async fn a_worker_parked_long_ago_is_not_woken(on: On) {
     assert_eq!(t.hints(&mut one).await, [READY()]);
 }
 
+/// Two hints came to one worker, for two lists; it is full after the first.
+pub(crate) async fn a_full_claim_wakes_others_for_lists_it_did_not_look_into(on: On) {
+    let t = on.store().await;
+    let mut two = t.inbox("w2").await;
+    park(&t, "w2", "a").await;
+    t.pass(10);
+    let both = ClaimRequest {
+        lists: vec![list_of("b"), list_of("a")],
+        parking: Parking::WhenShort,
+        ..claiming("w1", 1)
+    };
+    assert!(t.claim_with(&both).await.parked);
+    t.started(item_in("x", "a")).await;
+    t.started(item_in("y", "b")).await;
+    assert_eq!(t.hints(&mut two).await, []);
+    let reply = t
+        .claim_with(&ClaimRequest {
+            nonce: tenure::ids::Nonce::random(),
+            parking: Parking::Parked,
+            ..both
+        })
+        .await;
+    assert_eq!(reply.claims.len(), 1);
+    assert_eq!(t.hints(&mut two).await, [READY()]);
+}
+
 pub(crate) async fn a_full_claim_passes_what_is_left_to_another(on: On) {
     let t = on.store().await;
     let mut two = t.inbox("w2").await;
