@@ -112,8 +112,7 @@ local function ended(ctx, done, id, run, to, waiter, message)
 end
 
 local function keep(errors, record)
-  call('LPUSH', errors, record)
-  call('LTRIM', errors, 0, KEPT - 1)
+  if call('LPUSH', errors, record) > KEPT then call('LTRIM', errors, 0, KEPT - 1) end
 end
 
 -- Last of all, and a failure here fails nothing.

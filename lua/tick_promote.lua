@@ -1,57 +1,10 @@
--- Part of tick: what is due becomes ready. Shares the state of the call with the parts behind it; the keys and arguments are those in the
--- header of tick.lua.
+-- Part of tick: what is due becomes ready. Shares the state of the call with the parts behind it; the keys and
+-- arguments are those in the header of tick.lua.
 local STEP, LOOK, SLACK, SLOWEST, WOKEN, GRACE = 2000, 5000, 1000, 60000, 1000, 60000
 local prefix, worker, guard = ARGV[1], ARGV[4], ARGV[3] == '1'
 local promote, reap, prune = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
 local ctx, role, stepped, recovered = begin(ARGV[1], ARGV[2]), 'other', '', {}
-local promoted, pruned, again, heads, tails, scores = 0, 0, 'done', {}, {}, {}
-
--- A ticket with what the snapshot says of it. `gone`: nothing (any more) belongs to it.
-local function look(ticket)
-  local list, entry, id, task, tail = unticket(ticket)
-  if not id then return { ticket = ticket, unreadable = 'the ticket cannot be read' } end
-  local t = { ticket = ticket, list = list, entry = entry, id = id, task = task, name = 'task:' .. task }
-  t.key, t.claim = prefix .. 'instance:' .. id, prefix .. 'claim:' .. id .. ':' .. task
-  local r = try('HMGET', t.key, 'v', 'run', 'status', t.name, 'max_crashes', 'waiter')
-  if r.err then
-    t.unreadable = foreign(r) and 'the key does not hold a snapshot'
-  elseif not r[1] and not r[2] then
-    t.gone = true
-  elseif r[1] ~= '1' then
-    t.unreadable = 'unknown format ' .. (r[1] or '')
-  elseif not r[2] then
-    t.unreadable = 'the snapshot has no run'
-  elseif sub(r[2], -12) ~= tail or r[3] ~= 'running' or not r[4] then
-    t.gone = true
-  else
-    t.run, t.record, t.tail, t.most, t.waiter = r[2], r[4], tail, tonumber(r[5]) or 0, r[6]
-    t.state, t.attempt, t.nonce, t.failures, t.crashes, t.worker, t.deadline = fields(r[4])
-    if not t.state then t.unreadable = 'the task record cannot be read' end
-  end
-  return t
-end
-
-local function look_all(tickets, step)
-  local all, keys = {}, { KEYS[4], KEYS[5], KEYS[7] }
-  for i = 1, #tickets, step do
-    local t = look(tickets[i])
-    all[#all + 1] = t
-    if guard and t.key then
-      keys[#keys + 1], keys[#keys + 2] = t.key, t.claim
-      keys[#keys + 1], keys[#keys + 2] = prefix .. 'ready:' .. t.list, prefix .. 'idle:' .. t.list
-      keys[#keys + 1], keys[#keys + 2] = prefix .. 'errors:' .. t.id, prefix .. 'worker:' .. (t.worker or '-')
-    end
-  end
-  if guard then here(KEYS[1], keys) end
-  return all
-end
-
-local function push(lists, t, entry)
-  local entries = lists[t.list] or {}
-  lists[t.list], entries[#entries + 1] = entries, entry
-end
-
-local function set_aside(t) call('HSET', KEYS[7], t.ticket, t.unreadable) end
+local promoted, pruned, again, heads, tails, scores, presences = 0, 0, 'done', {}, {}, {}, {}
 
 -- Entries go into their lists first: one whose record is not ready yet is dropped, and its ticket comes again.
 local function flush(command, lists)
@@ -66,21 +19,53 @@ local function done_with(key, members)
   if #members > 0 then call('ZREM', key, unpack(members)) end
 end
 
+-- Why a snapshot cannot be read; nothing if it can.
+local function unreadable(r)
+  if r.err then return foreign(r) and 'the key does not hold a snapshot' end
+  if r[1] ~= '1' then return 'unknown format ' .. (r[1] or '') end
+  if not r[2] then return 'the snapshot has no run' end
+end
+
+local function is_live(r, tail) return sub(r[2], -12) == tail and r[3] == 'running' and r[4] end
+
+local function push(lists, list, entry)
+  local entries = lists[list] or {}
+  lists[list], entries[#entries + 1] = entries, entry
+end
+
+local function set_aside(ticket) call('HSET', KEYS[7], ticket, 'the ticket cannot be read') end
+
 local function promote_due()
   local due = call('ZRANGEBYSCORE', KEYS[5], '-inf', ctx.at, 'LIMIT', 0, promote)
   if #due == promote then again = 'again' end
-  local all, gone = look_all(due, 1), {}
-  for _, t in ipairs(all) do
-    gone[#gone + 1] = t.ticket
-    if not t.list then set_aside(t) elseif t.unreadable or t.state == 'delayed' then push(tails, t, t.entry) end
-  end
-  flush('RPUSH', tails)
-  for _, t in ipairs(all) do
-    if t.state == 'delayed' and not t.unreadable then
-      call('HSET', t.key, t.name, 'ready' .. sub(t.record, 8))
-      promoted = promoted + 1
+  local keys, sets = guard and { KEYS[5] }, {}
+  for _, ticket in ipairs(due) do
+    local list, entry, id, task, tail = unticket(ticket)
+    if id then
+      local key, name = prefix .. 'instance:' .. id, 'task:' .. task
+      local r = try('HMGET', key, 'v', 'run', 'status', name)
+      if keys then
+        keys[#keys + 1], keys[#keys + 2], keys[#keys + 3] = key, prefix .. 'ready:' .. list, prefix .. 'idle:' .. list
+      end
+      if r.err or r[1] or r[2] then
+        local why = unreadable(r)
+        local record = not why and is_live(r, tail)
+        if record and sub(record, 1, 8) == 'delayed ' then
+          push(tails, list, entry)
+          sets[#sets + 1], sets[#sets + 2], sets[#sets + 3] = key, name, 'ready' .. sub(record, 8)
+        elseif why or record and not fields(record) then
+          -- Whoever claims it sets it aside.
+          push(tails, list, entry)
+        end
+      end
+    else
+      set_aside(ticket)
     end
   end
-  done_with(KEYS[5], gone)
+  if keys then here(KEYS[1], keys) end
+  flush('RPUSH', tails)
+  for i = 1, #sets, 3 do call('HSET', sets[i], sets[i + 1], sets[i + 2]) end
+  promoted = #sets / 3
+  done_with(KEYS[5], due)
 end
 

@@ -221,8 +221,9 @@ async fn no_script_takes_over_a_millisecond_on_a_backlog_of_100_000() {
         ("promote of 200", promotes, 1000.0),
         ("reap of 100", reaps, 1000.0),
     ] {
+        let least = micros.iter().copied().fold(f64::MAX, f64::min);
         let micros = quartile(micros);
-        println!("{name:15} {micros:6.0} µs");
+        println!("{name:15} {least:6.0} µs at best, {micros:6.0} µs at the lower quartile");
         // Twice the bound of the design: it is for a machine that does nothing else.
         assert!(micros < 2.0 * bound, "{name}: {micros} µs");
     }

@@ -16,7 +16,8 @@ use crate::{
 
 use super::delay;
 
-pub(in crate::store::redis) static SCRIPT: Named = script!("tick", "tick_promote", "tick_reap");
+pub(in crate::store::redis) static SCRIPT: Named =
+    script!("tick", "tick_promote", "tick_expired", "tick_reap");
 
 /// The most that each part of one call does: beyond, it would hold up all others. A call that is bounded by this
 /// answers `again` as any other.
