@@ -320,5 +320,6 @@ async fn two_namespaces_on_one_server_do_not_meet() {
 async fn an_encrypted_address_of_a_plain_server_is_a_typed_error_and_no_panic() {
     let server = RedisServer::start();
     let error = refused(&server.url().replace("redis://", "rediss://")).await;
-    assert!(matches!(error, StoreError::Unavailable { .. }), "{error:?}");
+    // The server waits for the end of what it takes for a command.
+    assert!(error.is_ambiguous(), "{error:?}");
 }

@@ -86,58 +86,56 @@ async fn starts_are_refused_with_a_typed_error_and_everything_else_passes() {
 // case 76
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_input_of_16_mib_holds_up_no_other_call() {
-    let server = RedisServer::start();
-    let store = store(&server).await;
+    let (server, elsewhere) = (RedisServer::start(), RedisServer::start());
+    let (here, elsewhere) = (store(&server).await, store(&elsewhere).await);
+    // The same work on another server takes the same time of this process: what is more is the waiting. A machine that
+    // does other things too makes a call wait in some rounds, so most of them decide.
+    let mut rounds = Vec::new();
+    for round in 0..7 {
+        let control = slowest_while(&here, &elsewhere, round).await;
+        rounds.push((slowest_while(&here, &here, round).await, control));
+    }
+    let undisturbed = |(measured, control): &&(Duration, Duration)| {
+        *measured < *control * 2 + Duration::from_millis(15)
+    };
+    let count = rounds.iter().filter(undisturbed).count();
+    assert!(
+        count > rounds.len() / 2,
+        "slowest calls, and when the input was elsewhere: {rounds:?}"
+    );
+}
+
+/// The slowest of the small calls to one store while an input of 16 MiB is claimed and read in another.
+async fn slowest_while(small: &RedisStore, large: &RedisStore, round: usize) -> Duration {
     let input = Bytes::from(vec![7; 16 * 1024 * 1024]);
-    let mut large = item("large");
-    large.first = vec![tenure::engine::FollowUp::Ready(crate::making::next(
+    let mut item = item(&format!("large-{round}"));
+    item.first = vec![tenure::engine::FollowUp::Ready(crate::making::next(
         "a",
         crate::making::of_input(&input),
     ))];
-    large.input = input.clone();
-    let baseline = slowest(&store, "small", Arc::default()).await;
-    let mut rounds = Vec::new();
-    // A machine that does other things too makes a single call wait now and then: one undisturbed round is enough.
-    for round in 0..6 {
-        let over = Arc::new(AtomicBool::new(false));
-        let calls = {
-            let (store, over) = (store.clone(), over.clone());
-            tokio::spawn(async move { slowest(&store, &format!("round-{round}"), over).await })
-        };
-        let mut large = large.clone();
-        large.id = crate::making::id(&format!("large-{round}"));
-        large.run = tenure::ids::RunId::unique();
-        start(&store, large.clone()).await;
-        let claims = claim(&store, "w", 1).await.claims;
-        assert_eq!(claims[0].input, None, "it does not come with the claim");
-        let field = [tenure::ids::ValueField::Input];
-        let values = store
-            .values(&large.id, large.run, &field)
-            .await
-            .expect("values");
-        assert!(
-            values == [Some(input.clone())],
-            "the input comes back whole"
-        );
-        over.store(true, Ordering::SeqCst);
-        rounds.push(calls.await.expect("the calls"));
-        if rounds[round] < baseline * 10 + Duration::from_millis(30) {
-            return;
-        }
-    }
-    panic!("{rounds:?} against {baseline:?} without");
+    item.input = input.clone();
+    start(large, item.clone()).await;
+    let over = Arc::new(AtomicBool::new(false));
+    let calls = tokio::spawn(slowest(small.clone(), over.clone()));
+    let claims = claim(large, "w", 1).await.claims;
+    assert_eq!(claims[0].input, None, "it does not come with the claim");
+    let field = [tenure::ids::ValueField::Input];
+    let values = large
+        .values(&item.id, item.run, &field)
+        .await
+        .expect("values");
+    assert!(values == [Some(input)], "the input comes back whole");
+    over.store(true, Ordering::SeqCst);
+    calls.await.expect("the calls")
 }
 
-/// The slowest of the calls that are made until the work is over, of 50 at least.
-async fn slowest(store: &RedisStore, name: &str, over: Arc<AtomicBool>) -> Duration {
-    let (mut slowest, mut count) = (Duration::ZERO, 0);
-    let quiet = Arc::strong_count(&over) == 1;
-    while count < 50 || !(quiet || over.load(Ordering::SeqCst)) {
-        let id = crate::making::id(&format!("{name}-{count}"));
+async fn slowest(store: RedisStore, over: Arc<AtomicBool>) -> Duration {
+    let mut slowest = Duration::ZERO;
+    let id = crate::making::id("nobody");
+    while !over.load(Ordering::SeqCst) {
         let began = tokio::time::Instant::now();
         store.header(&id).await.expect("a read");
         slowest = slowest.max(began.elapsed());
-        count += 1;
     }
     slowest
 }
