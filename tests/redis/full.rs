@@ -1,20 +1,15 @@
 //! A server whose memory is used up.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
-
 use bytes::Bytes;
 use tenure::store::{ExtendRequest, Held, Inspect, Status, Store, StoreError, redis::RedisStore};
 use tenure_test_support::RedisServer;
 
-use crate::making::{
-    P0, TTL, claim, done, holding, item, partition, settle, start, start_many, store, then, tick,
-    worker,
+use crate::{
+    making::{
+        P0, TTL, claim, done, holding, item, partition, settle, start, start_many, store, then,
+        tick, worker,
+    },
+    proxy::Proxy,
 };
 
 fn limit(server: &RedisServer, bytes: &str) {
@@ -86,58 +81,59 @@ async fn starts_are_refused_with_a_typed_error_and_everything_else_passes() {
 // case 76
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_input_of_16_mib_holds_up_no_other_call() {
-    let (server, elsewhere) = (RedisServer::start(), RedisServer::start());
-    let (here, elsewhere) = (store(&server).await, store(&elsewhere).await);
-    // The same work on another server takes the same time of this process: what is more is the waiting. A machine that
-    // does other things too makes a call wait in some rounds, so most of them decide.
-    let mut rounds = Vec::new();
-    for round in 0..7 {
-        let control = slowest_while(&here, &elsewhere, round).await;
-        rounds.push((slowest_while(&here, &here, round).await, control));
-    }
-    let undisturbed = |(measured, control): &&(Duration, Duration)| {
-        *measured < *control * 2 + Duration::from_millis(15)
-    };
-    let count = rounds.iter().filter(undisturbed).count();
-    assert!(
-        count > rounds.len() / 2,
-        "slowest calls, and when the input was elsewhere: {rounds:?}"
-    );
-}
-
-/// The slowest of the small calls to one store while an input of 16 MiB is claimed and read in another.
-async fn slowest_while(small: &RedisStore, large: &RedisStore, round: usize) -> Duration {
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.port());
+    let store = RedisStore::connect(proxy.url()).await.expect("a store");
     let input = Bytes::from(vec![7; 16 * 1024 * 1024]);
-    let mut item = item(&format!("large-{round}"));
-    item.first = vec![tenure::engine::FollowUp::Ready(crate::making::next(
+    let mut large = item("large");
+    large.first = vec![tenure::engine::FollowUp::Ready(crate::making::next(
         "a",
         crate::making::of_input(&input),
     ))];
-    item.input = input.clone();
-    start(large, item.clone()).await;
-    let over = Arc::new(AtomicBool::new(false));
-    let calls = tokio::spawn(slowest(small.clone(), over.clone()));
-    let claims = claim(large, "w", 1).await.claims;
-    assert_eq!(claims[0].input, None, "it does not come with the claim");
-    let field = [tenure::ids::ValueField::Input];
-    let values = large
-        .values(&item.id, item.run, &field)
-        .await
-        .expect("values");
+    large.input = input.clone();
+
+    proxy.hold();
+    let starting = tokio::spawn({
+        let (store, large) = (store.clone(), large.clone());
+        async move { start(&store, large).await }
+    });
+    others_go_on(&store, &proxy).await;
+    proxy.release();
+    starting.await.expect("the start");
+
+    let claims = claim(&store, "w", 100).await.claims;
+    let claimed = claims.iter().find(|claimed| claimed.ticket.id == large.id);
+    let claimed = claimed.expect("the large one");
+    assert_eq!(claimed.input, None, "it does not come with the claim");
+
+    proxy.hold();
+    let reading = tokio::spawn({
+        let (store, large) = (store.clone(), large.clone());
+        let field = [tenure::ids::ValueField::Input];
+        async move { store.values(&large.id, large.run, &field).await }
+    });
+    others_go_on(&store, &proxy).await;
+    proxy.release();
+    let values = reading.await.expect("the task").expect("values");
     assert!(values == [Some(input)], "the input comes back whole");
-    over.store(true, Ordering::SeqCst);
-    calls.await.expect("the calls")
 }
 
-async fn slowest(store: RedisStore, over: Arc<AtomicBool>) -> Duration {
-    let mut slowest = Duration::ZERO;
-    let id = crate::making::id("nobody");
-    while !over.load(Ordering::SeqCst) {
-        let began = tokio::time::Instant::now();
-        store.header(&id).await.expect("a read");
-        slowest = slowest.max(began.elapsed());
+/// While the large payload is stuck on its way, everybody else's calls are answered.
+async fn others_go_on(store: &RedisStore, proxy: &Proxy) {
+    crate::trouble::until(async || proxy.is_holding()).await;
+    for i in 0..20 {
+        let small = start(
+            store,
+            item(&format!("small-{}", tenure::ids::RunId::unique())),
+        )
+        .await;
+        let read = store.header(&small.id).await.expect("a read");
+        assert!(read.is_some(), "{i}");
     }
-    slowest
+    let mut claiming = crate::making::claiming(store, "w2", 0);
+    claiming.parking = tenure::store::Parking::Never;
+    store.claim(claiming).await.expect("a claim");
+    assert!(proxy.is_holding(), "the payload is still on its way");
 }
 
 // case 36

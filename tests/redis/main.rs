@@ -7,6 +7,7 @@ mod cost;
 mod full;
 mod life;
 mod making;
+mod proxy;
 mod records;
 mod repeats;
 mod trouble;
