@@ -33,7 +33,8 @@ pub(in crate::store::redis) async fn call(
         .key(keys.seq())
         .key(keys.running())
         .key(keys.worker(&request.worker))
-        .key(keys.keeper());
+        .key(keys.keeper())
+        .key(keys.lists());
     for key in lists.keys(keys) {
         args.key(key);
     }
