@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 /// The commands that the scripts may use: what README.md asks a user's rights to include.
-const COMMANDS: [&str; 32] = [
+const COMMANDS: [&str; 35] = [
     "DEL",
     "EXISTS",
     "GET",
@@ -35,6 +35,9 @@ const COMMANDS: [&str; 32] = [
     "LIMIT",
     "WITHSCORES",
     "WRONGTYPE",
+    "SCAN",
+    "MATCH",
+    "COUNT",
     "NOPERM",
 ];
 const PARTS: [&str; 6] = ["KEYS", "DERIVED", "ARGV", "RETURNS", "COST", "CALLED"];
