@@ -69,6 +69,15 @@ pub(crate) fn shorten(value: &str) -> String {
     shown
 }
 
+/// A UUIDv7 that nobody else has; from a seed where a test set one for this thread.
+fn fresh_uuid() -> Uuid {
+    #[cfg(feature = "testing")]
+    if let Some(seeded) = crate::testing::uuid() {
+        return seeded;
+    }
+    Uuid::now_v7()
+}
+
 fn is_name(value: &str, max: usize) -> bool {
     (1..=max).contains(&value.len())
         && value
@@ -201,7 +210,7 @@ impl MailboxId {
     /// The mailbox of a client: random, so that two clients never share one.
     #[must_use]
     pub fn unique() -> Self {
-        Self(format!("client-{}", Uuid::now_v7().simple()).into())
+        Self(format!("client-{}", fresh_uuid().simple()).into())
     }
 }
 
@@ -307,7 +316,7 @@ impl InstanceId {
     /// A fresh id for an instance whose name does not matter: a UUIDv7.
     #[must_use]
     pub fn unique() -> Self {
-        Self(Uuid::now_v7().to_string().into())
+        Self(fresh_uuid().to_string().into())
     }
 
     /// An id as it stands in the store: placement and children are allowed.
@@ -408,7 +417,7 @@ impl RunId {
     /// A new run.
     #[must_use]
     pub fn unique() -> Self {
-        Self(Uuid::now_v7())
+        Self(fresh_uuid())
     }
 
     /// The last 12 characters: what entries carry to tell runs of one id apart.

@@ -11,6 +11,8 @@ pub mod reaper;
 mod rounds;
 pub mod store;
 pub mod task;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod time;
 pub mod worker;
 pub mod workflow;

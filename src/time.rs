@@ -74,6 +74,12 @@ enum Source {
     #[default]
     System,
     Manual(Arc<AtomicI64>),
+    #[cfg(feature = "testing")]
+    Simulated {
+        zero: tokio::time::Instant,
+        /// The time at `zero`, with all steps.
+        base: Arc<AtomicI64>,
+    },
 }
 
 impl Clock {
@@ -89,6 +95,17 @@ impl Clock {
         Self(Source::Manual(Arc::new(AtomicI64::new(start.0))))
     }
 
+    /// A clock that goes as tokio's, which a runtime with paused time moves from timer to timer, and that is moved by
+    /// [`Clock::step`] besides; copies of it move together.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn simulated(start: Timestamp) -> Self {
+        Self(Source::Simulated {
+            zero: tokio::time::Instant::now(),
+            base: Arc::new(AtomicI64::new(start.0)),
+        })
+    }
+
     /// The time now.
     #[must_use]
     #[expect(
@@ -99,13 +116,25 @@ impl Clock {
         match &self.0 {
             Source::System => Utc::now().into(),
             Source::Manual(now) => Timestamp(now.load(Ordering::SeqCst)),
+            #[cfg(feature = "testing")]
+            Source::Simulated { zero, base } => {
+                let elapsed = i64::try_from(zero.elapsed().as_millis()).unwrap_or(i64::MAX);
+                Timestamp(base.load(Ordering::SeqCst).saturating_add(elapsed))
+            }
         }
     }
 
-    /// Moves a manual clock by so many milliseconds, backwards too. The clock of the machine does not move.
+    /// Moves a manual or simulated clock by so many milliseconds, backwards too. The clock of the machine does not move.
     pub fn step(&self, millis: i64) {
-        if let Source::Manual(now) = &self.0 {
-            now.fetch_add(millis, Ordering::SeqCst);
+        match &self.0 {
+            Source::System => {}
+            Source::Manual(base) => {
+                base.fetch_add(millis, Ordering::SeqCst);
+            }
+            #[cfg(feature = "testing")]
+            Source::Simulated { base, .. } => {
+                base.fetch_add(millis, Ordering::SeqCst);
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Who waits for which instance: one mailbox for all handles of a client.
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -19,7 +19,7 @@ type Key = (InstanceId, RunTail);
 #[derive(Debug)]
 pub(crate) struct Waiters {
     pub(crate) mailbox: MailboxId,
-    inner: Arc<Mutex<HashMap<Key, watch::Sender<()>>>>,
+    inner: Arc<Mutex<BTreeMap<Key, watch::Sender<()>>>>,
     reader: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -72,7 +72,7 @@ impl Drop for Waiters {
 async fn read_forever(
     store: &Arc<dyn Store>,
     mailbox: &MailboxId,
-    inner: &Mutex<HashMap<Key, watch::Sender<()>>>,
+    inner: &Mutex<BTreeMap<Key, watch::Sender<()>>>,
 ) {
     let mut backoff = Backoff::new();
     loop {
@@ -97,7 +97,7 @@ async fn read_forever(
 }
 
 /// Wakes the listeners of one run, or all of them.
-fn wake(inner: &Mutex<HashMap<Key, watch::Sender<()>>>, key: Option<&Key>) {
+fn wake(inner: &Mutex<BTreeMap<Key, watch::Sender<()>>>, key: Option<&Key>) {
     let waiting = lock(inner);
     match key {
         Some(key) => {
@@ -122,7 +122,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) struct Waiter {
     key: Key,
     receiver: Option<watch::Receiver<()>>,
-    inner: Arc<Mutex<HashMap<Key, watch::Sender<()>>>>,
+    inner: Arc<Mutex<BTreeMap<Key, watch::Sender<()>>>>,
 }
 
 impl Waiter {

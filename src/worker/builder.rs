@@ -195,6 +195,14 @@ impl WorkerBuilder {
         self
     }
 
+    /// Heartbeats from the worker's own runtime instead of a thread, for simulations on one thread with paused time. A
+    /// handler that blocks this thread stops them.
+    #[cfg(feature = "testing")]
+    pub fn heartbeats_inline(mut self) -> Self {
+        self.config.heartbeats = super::config::Heartbeats::WorkersRuntime;
+        self
+    }
+
     /// The worker. Nothing is sent to the store yet.
     ///
     /// # Errors

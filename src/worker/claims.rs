@@ -1,5 +1,5 @@
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -53,7 +53,7 @@ pub(crate) struct Claims {
 #[derive(Debug, Default)]
 struct Inner {
     last_key: u64,
-    held: HashMap<Partition, HashMap<u64, Arc<Claim>>>,
+    held: BTreeMap<Partition, BTreeMap<u64, Arc<Claim>>>,
     count: usize,
 }
 
@@ -105,7 +105,7 @@ impl Claims {
 
     /// Tells the tasks of one run that their instance is over.
     pub(crate) fn cancel(&self, id: &InstanceId, tail: RunTail) {
-        for claim in self.lock().held.values().flat_map(HashMap::values) {
+        for claim in self.lock().held.values().flat_map(BTreeMap::values) {
             let ticket = &claim.claimed.ticket;
             if ticket.tail == tail && ticket.id == *id {
                 claim.cancelled.cancel();

@@ -20,6 +20,17 @@ pub(crate) struct Config {
     pub(crate) reap_batch: usize,
     pub(crate) crash_delay: Duration,
     pub(crate) retention: Retention,
+    pub(crate) heartbeats: Heartbeats,
+}
+
+/// Where heartbeats are sent from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Heartbeats {
+    /// A thread of their own, which a blocked runtime cannot stop.
+    OwnThread,
+    /// The worker's runtime: a simulation has only one thread, whose time it controls.
+    #[cfg(feature = "testing")]
+    WorkersRuntime,
 }
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -39,6 +50,7 @@ impl Config {
             reap_batch: 100,
             crash_delay: Duration::from_secs(1),
             retention: Retention::default(),
+            heartbeats: Heartbeats::OwnThread,
         }
     }
 

@@ -82,6 +82,7 @@ impl Fetcher {
             }
             let wake = self.next_wake();
             tokio::select! {
+                biased;
                 Some(call) = self.calls.next() => self.absorb(call),
                 () = core.fetch.rung() => self.read_news(),
                 () = sleep_until(wake) => {}

@@ -6,6 +6,8 @@ use futures_util::future::join_all;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+#[cfg(feature = "testing")]
+use super::config::Heartbeats;
 use super::core::Core;
 use crate::{
     backoff::Backoff,
@@ -28,6 +30,15 @@ impl Heartbeat {
     pub(crate) fn start(core: Arc<Core>) -> std::io::Result<Self> {
         let stop = CancellationToken::new();
         let (alive, ended) = watch::channel(());
+        #[cfg(feature = "testing")]
+        if core.config.heartbeats == Heartbeats::WorkersRuntime {
+            let stopped = stop.clone();
+            tokio::spawn(async move {
+                let _alive = alive;
+                stopped.run_until_cancelled(beat_all(&core)).await;
+            });
+            return Ok(Self { stop, ended });
+        }
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -96,6 +107,7 @@ async fn beat_forever(core: &Core, store: &Arc<dyn Store>, partition: Partition)
             }
         };
         tokio::select! {
+            biased;
             () = tokio::time::sleep(wait) => {}
             changed = nudged.changed() => if changed.is_err() { return },
         }

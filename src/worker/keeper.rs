@@ -78,6 +78,7 @@ impl Keeper {
         loop {
             let wake = self.next_wake();
             tokio::select! {
+                biased;
                 () = tokio::time::sleep_until(wake) => {}
                 () = self.core.keeper.rung() => self.read_news(),
             }

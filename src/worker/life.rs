@@ -108,6 +108,7 @@ impl Worker {
         let life = roles::run(self.core, self.settlers);
         tokio::pin!(life);
         tokio::select! {
+            biased;
             ended = &mut life => return ended,
             () = token.cancelled() => stop.cancel(),
         }
@@ -176,6 +177,7 @@ impl Worker {
         };
         let ticket = &claim.claimed.ticket;
         let (fate, _) = tokio::select! {
+            biased;
             done = slot::step(&self.core, held, None, Row::Single) => done,
             () = heartbeats => std::future::pending().await,
             () = settler.run() => std::future::pending().await,

@@ -80,6 +80,7 @@ pub(crate) async fn run(
     tracing::info!(worker = %core.config.worker, slots = core.config.concurrency, "the worker runs");
 
     let fault = tokio::select! {
+        biased;
         () = core.stop.cancelled() => None,
         error = roles.panicked() => Some(error),
         error = fetcher.panicked() => Some(error),
