@@ -137,7 +137,7 @@ impl Check {
             match store.snapshot(id).await? {
                 Some(snapshot) => {
                     self.instance(store, id, &snapshot, lines, &mut found)
-                        .await?
+                        .await?;
                 }
                 None => rules::gone(id, lines, &mut found),
             }

@@ -120,24 +120,16 @@ pub trait Script: fmt::Debug + Send + Sync {
     }
 
     /// The store gave out claims, whether or not their worker hears of it.
-    fn claimed(&self, reply: &ClaimReply) {
-        let _: &ClaimReply = reply;
-    }
+    fn claimed(&self, _reply: &ClaimReply) {}
 
     /// The store answered to settlements.
-    fn settled(&self, replies: &[SettleReply]) {
-        let _: &[SettleReply] = replies;
-    }
+    fn settled(&self, _replies: &[SettleReply]) {}
 
     /// The store recovered and promoted.
-    fn ticked(&self, reply: &TickReply) {
-        let _: &TickReply = reply;
-    }
+    fn ticked(&self, _reply: &TickReply) {}
 
     /// Something for a log: nothing is formatted unless the script asks for it.
-    fn note(&self, text: &dyn Fn() -> String) {
-        let _: &dyn Fn() -> String = text;
-    }
+    fn note(&self, _text: &dyn Fn() -> String) {}
 }
 
 /// The line between one process and its store. Whoever holds it can cut it; handlers of that process ask it before each
