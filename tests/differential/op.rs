@@ -162,6 +162,17 @@ impl Tick {
         crash_delay: 0,
         retention: 0,
     };
+
+    /// One that does all there is to do.
+    pub(crate) const ALL: Self = Self {
+        keeper: Some(0),
+        promote: 100,
+        reap: 100,
+        prune: 100,
+        expected: None,
+        crash_delay: 100,
+        retention: 3_600_000,
+    };
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -178,7 +189,47 @@ pub(crate) enum Damaging {
     Foreign,
 }
 
-pub(crate) fn any() -> impl Strategy<Value = Op> {
+/// Sequences of single calls and, between them, of those that lead far only in this order.
+pub(crate) fn sequences(most: usize) -> impl Strategy<Value = Vec<Op>> {
+    let steps = prop_oneof![
+        5 => any().prop_map(|op| vec![op]),
+        1 => expiry(),
+    ];
+    vec(steps, 1..most).prop_map(|steps| steps.concat())
+}
+
+/// Claims that expire while their worker shows itself, or does not; timers, deadlines and retentions that pass.
+fn expiry() -> impl Strategy<Value = Vec<Op>> {
+    let shows = Op::Extend {
+        by: By::Owner,
+        items: Vec::new(),
+        ttl: 20_000,
+    };
+    let shows = prop_oneof![Just(Some(shows)), Just(None)];
+    let passes =
+        || prop_oneof![4 => Just(1_001), 2 => Just(5_001), 1 => Just(20_000), 1 => Just(4_000_000)];
+    let ticks = || Just(Op::Tick(Tick::ALL));
+    let claims = || claim().prop_map(Op::Claim);
+    (
+        claims(),
+        shows,
+        passes(),
+        ticks(),
+        passes(),
+        ticks(),
+        claims(),
+    )
+        .prop_map(|(before, shows, first, tick, second, tock, after)| {
+            [
+                vec![before],
+                shows.into_iter().collect(),
+                vec![Op::Pass(first), tick, Op::Pass(second), tock, after],
+            ]
+            .concat()
+        })
+}
+
+fn any() -> impl Strategy<Value = Op> {
     prop_oneof![
         5 => vec(start(), 1..4).prop_map(Op::Start),
         1 => Just(Op::StartAgain),

@@ -214,7 +214,7 @@ impl<'s> World<'s> {
         };
         let request = SettleRequest {
             partition: p0(),
-            worker: caller(by, &first.holding),
+            worker: self.caller(by, Some(&first.holding)),
             ttl: ms(1_000),
             items: settlements,
         };
@@ -234,7 +234,7 @@ impl<'s> World<'s> {
 
     async fn extend(&mut self, by: By, items: &[Fence], ttl: i64) -> Outcome {
         let items = self.holdings(items);
-        let worker = items.first().map_or(worker(0), |first| caller(by, first));
+        let worker = self.caller(by, items.first());
         let request = ExtendRequest {
             partition: p0(),
             worker,
@@ -246,7 +246,7 @@ impl<'s> World<'s> {
 
     async fn release(&mut self, by: By, items: &[Fence], leave: bool) -> Outcome {
         let items = self.holdings(items);
-        let worker = items.first().map_or(worker(0), |first| caller(by, first));
+        let worker = self.caller(by, items.first());
         let request = ReleaseRequest {
             partition: p0(),
             worker,
@@ -324,6 +324,18 @@ impl<'s> World<'s> {
             WhichRun::Older => runs.nth(1),
         }
         .map(|(_, run)| *run)
+    }
+
+    /// Who calls: the owner of what is called for, or of the newest claim.
+    fn caller(&self, by: By, first: Option<&Holding>) -> WorkerId {
+        let newest = || self.claims.last().map(|claim| &claim.record);
+        let record = first.map(|holding| &holding.record).or_else(newest);
+        match by {
+            By::Owner => record
+                .and_then(|r| r.worker.clone())
+                .unwrap_or_else(|| worker(0)),
+            By::Worker(number) => worker(number),
+        }
     }
 
     fn holdings(&self, fences: &[Fence]) -> Vec<Holding> {
@@ -453,13 +465,6 @@ async fn until_sentinel(hints: &mut Hints) -> Vec<String> {
     }
     seen.sort();
     seen
-}
-
-fn caller(by: By, holding: &Holding) -> WorkerId {
-    match by {
-        By::Owner => holding.record.worker.clone().unwrap_or_else(|| worker(0)),
-        By::Worker(number) => worker(number),
-    }
 }
 
 fn next(task: &str, queued: Queued, input: InputRef) -> FollowUp {

@@ -1,6 +1,6 @@
 //! In memory: for tests, for trying things out, and as the definition of what a transition does.
 //!
-//! Each transition is a function over one partition's [`state`] and a time; nothing of it can be seen half done.
+//! Each transition is a function over the state of one partition and a time; nothing of it can be seen half done.
 
 mod call;
 mod claim;
