@@ -89,50 +89,34 @@ pub(crate) async fn a_full_claim_wakes_others_for_lists_it_did_not_look_into(on:
     assert_eq!(t.hints(&mut two).await, [READY()]);
 }
 
+// case 58
 pub(crate) async fn a_full_claim_passes_what_is_left_to_another(on: On) {
     let t = on.store().await;
-    let mut two = t.inbox("w2").await;
-    for name in ["x", "y", "z"] {
-        t.started(item_in(name, "a")).await;
+    let (mut zero, mut one) = (t.inbox("w0").await, t.inbox("w1").await);
+    for i in 0..10 {
+        park(&t, &format!("w{i}"), "a").await;
+        t.pass(1);
     }
-    park(&t, "w2", "b").await;
-    let lists = vec![list_of("a"), list_of("b")];
-    let request = ClaimRequest {
-        lists: lists.clone(),
-        ..claiming("w1", 1)
-    };
-    t.claim_with(&request).await;
-    assert_eq!(t.hints(&mut two).await, []);
-    // Parked at `a` before it was filled, and nobody was told: a busy worker passes the hint on, wanting nothing.
-    let request = ClaimRequest {
-        lists,
-        parking: Parking::WhenShort,
-        ..claiming("w2", 1)
-    };
-    t.claim_with(&request).await;
-    t.claim_with(&ClaimRequest {
-        nonce: tenure::ids::Nonce::random(),
-        want: 2,
-        ..request.clone()
-    })
-    .await;
-    t.started(item_in("v", "a")).await;
-    assert_eq!(t.hints(&mut two).await, [READY()]);
-    let nothing = ClaimRequest {
+    // One call wakes eight, so the first two sleep on.
+    let items = (0..10).map(|i| item_in(&format!("x{i}"), "a")).collect();
+    t.store.start(p0(), items).await.expect("a start");
+    assert_eq!(t.hints(&mut one).await, []);
+    let claim = |want| ClaimRequest {
         lists: vec![list_of("a")],
-        ..claiming("w1", 0)
+        ..claiming("w9", want)
     };
-    let reply = t.claim_with(&nothing).await;
+    assert_eq!(t.claim_with(&claim(1)).await.claims.len(), 1);
+    assert_eq!(t.hints(&mut one).await, [READY()]);
+    assert_eq!(t.hints(&mut zero).await, []);
+    // So does a worker that is busy and wants nothing for itself.
+    let reply = t.claim_with(&claim(0)).await;
     assert!(reply.claims.is_empty() && !reply.parked);
-    assert_eq!(t.hints(&mut two).await, []);
-    let b_too = ClaimRequest {
-        lists: vec![list_of("b")],
-        parking: Parking::WhenShort,
-        ..claiming("w2", 1)
-    };
-    t.claim_with(&b_too).await;
-    t.claim_with(&nothing).await;
-    assert_eq!(t.hints(&mut two).await, []);
+    assert_eq!(t.hints(&mut zero).await, [READY()]);
+    // Nobody is woken for a list with nothing in it.
+    assert_eq!(t.claim_with(&claim(9)).await.claims.len(), 9);
+    park(&t, "w0", "a").await;
+    t.claim_with(&claim(0)).await;
+    assert_eq!(t.hints(&mut zero).await, []);
 }
 
 pub(crate) async fn a_full_worker_is_not_parked_any_more(on: On) {
