@@ -12,6 +12,15 @@ use crate::{
     workflow::{AnyWorkflow, NodeId},
 };
 
+/// Why a task cannot be run here, in words.
+#[derive(Debug)]
+pub(crate) enum Missing {
+    /// The worker does not have the definition; another one may.
+    Definition(String),
+    /// The definition has no such task, so that no worker has it.
+    Task(String),
+}
+
 /// All definitions of a worker.
 #[derive(Debug)]
 pub(crate) struct Catalog {
@@ -62,21 +71,25 @@ impl Catalog {
     /// A node and its workflow.
     ///
     /// # Errors
-    /// In words: what this worker does not have.
+    /// What there is not.
     pub(crate) fn find(
         &self,
         hash: DefinitionHash,
         task: &TaskName,
-    ) -> Result<(&AnyWorkflow, NodeId), String> {
-        let workflow = self
-            .workflows
-            .get(&hash)
-            .ok_or_else(|| format!("the worker does not have definition {hash}"))?;
+    ) -> Result<(&AnyWorkflow, NodeId), Missing> {
+        let workflow = self.workflows.get(&hash).ok_or_else(|| {
+            let own: BTreeSet<String> = self.workflows.keys().map(ToString::to_string).collect();
+            let own: Vec<String> = own.into_iter().collect();
+            Missing::Definition(format!(
+                "the worker does not have definition {hash}, it has {}",
+                own.join(", ")
+            ))
+        })?;
         let node = workflow.graph().find(task).ok_or_else(|| {
-            format!(
+            Missing::Task(format!(
                 "definition {hash} of workflow `{}` has no task `{task}`",
                 workflow.name()
-            )
+            ))
         })?;
         Ok((workflow, node))
     }
@@ -98,5 +111,39 @@ impl Catalog {
     /// The bounds of all tasks in these lists that have any.
     pub(crate) fn limits(&self) -> &Arc<TaskLimits> {
         &self.limits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workflow::Workflow;
+
+    // W18 W19
+    #[test]
+    fn what_a_worker_does_not_have_is_named_beside_what_it_has() {
+        let flow = |task: &str| {
+            Workflow::builder("flow")
+                .task(task, |n: u32| async move { anyhow::Ok(n) })
+                .build()
+                .unwrap()
+        };
+        let (ours, theirs) = (flow("a"), flow("b"));
+        let catalog = Catalog::new(vec![(&ours).into()], &[]).unwrap();
+        let task = |name| TaskName::new(name).unwrap();
+        assert!(catalog.find(ours.hash(), &task("a")).is_ok());
+        let Err(Missing::Definition(other)) = catalog.find(theirs.hash(), &task("b")) else {
+            panic!("found, or blamed on the task");
+        };
+        for hash in [ours.hash(), theirs.hash()] {
+            assert!(other.contains(&hash.to_string()), "{other}");
+        }
+        let Err(Missing::Task(ghost)) = catalog.find(ours.hash(), &task("ghost")) else {
+            panic!("found, or blamed on the definition");
+        };
+        assert!(
+            ghost.contains("`flow`") && ghost.contains("`ghost`"),
+            "{ghost}"
+        );
     }
 }

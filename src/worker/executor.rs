@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
 use super::{
+    catalog::Missing,
     claims::Claim,
     core::Core,
     input::{self, Input, NoInput},
@@ -72,7 +73,9 @@ pub(crate) async fn execute(core: &Arc<Core>, claim: &Claim, known: Option<Known
     let ticket = &claim.claimed.ticket;
     let (workflow, id) = match core.catalog.find(ticket.list.definition, &ticket.task) {
         Ok(found) => found,
-        Err(reason) => return Ended::NotOurs { reason },
+        Err(Missing::Definition(reason)) => return Ended::NotOurs { reason },
+        // Given back it would stand at the head of its list for ever, before all that can be run.
+        Err(Missing::Task(reason)) => return not_implemented(core, claim, reason),
     };
     let node = workflow.graph().node(id);
     let execution = Execution {
@@ -84,6 +87,24 @@ pub(crate) async fn execute(core: &Arc<Core>, claim: &Claim, known: Option<Known
         limit: Limit::of(claim, node),
     };
     execution.run(known).await
+}
+
+/// The end of a task that no worker has.
+fn not_implemented(core: &Core, claim: &Claim, reason: String) -> Ended {
+    let claimed = &claim.claimed;
+    let error = ErrorRecord {
+        kind: ErrorKind::Permanent,
+        task: claimed.ticket.task.clone(),
+        attempt: claimed.record.attempt,
+        message: reason,
+        worker: Some(core.config.worker.clone()),
+        at: claimed.now.plus(claim.since.elapsed()).as_millis(),
+    };
+    Ended::Decided {
+        verdict: Verdict::Failed { error },
+        max_attempts: 1,
+        input: None,
+    }
 }
 
 impl Execution<'_> {

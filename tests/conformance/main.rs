@@ -119,7 +119,8 @@ conformance! {
         the_keeper_hears_of_a_timer_before_all_others
         owners_hear_of_a_cancel
         waiters_hear_of_the_end
-        status_changes_are_published;
+        status_changes_are_published
+        a_listener_that_does_not_listen_holds_nobody_up;
     control:
         a_cancel_is_final_in_every_state
         a_control_names_the_run_it_means

@@ -219,6 +219,37 @@ async fn what_a_replaced_run_left_behind_holds_nobody_up() {
     }
 }
 
+// W20
+#[tokio::test]
+async fn an_entry_of_a_task_that_is_done_is_dropped_and_runs_nothing() {
+    let server = RedisServer::start();
+    let store = store(&server).await;
+    let item = start(&store, item("order-1")).await;
+    let ready = format!("{{tenure:0}}:ready:{}", crate::making::list());
+    let entries: Vec<String> = server.run(&["LRANGE", &ready, "0", "-1"]);
+    let claims = claim(&store, "w1", 1).await.claims;
+    // An entry of a task that runs is as void as one of a task that is done.
+    for step in ["it runs", "it is done"] {
+        server.run::<()>(&["RPUSH", &ready, &entries[0]]);
+        let again = claim(&store, "w2", 10).await;
+        assert!(again.claims.is_empty() && again.aside.is_empty(), "{step}");
+        assert_eq!(server.run::<usize>(&["LLEN", &ready]), 0, "{step}");
+        if step == "it runs" {
+            settle(&store, "w1", vec![then(&claims[0], "b")]).await;
+            let b = claim(&store, "w1", 1).await.claims;
+            assert_eq!(b[0].ticket.task.as_str(), "b");
+        }
+    }
+    let snapshot = store
+        .snapshot(&item.id)
+        .await
+        .expect("a read")
+        .expect("a snapshot");
+    let record = &snapshot.tasks[&crate::making::task("a")];
+    assert_eq!((record.attempt, record.crashes), (1, 0));
+    assert_eq!(snapshot.open, 1, "b still runs");
+}
+
 // case 52
 #[tokio::test]
 async fn a_worker_that_gave_its_claim_back_cannot_settle_it() {

@@ -80,6 +80,10 @@ fn a_worker_that_makes_no_sense_is_refused_in_words() {
 fn a_reaper_that_makes_no_sense_is_refused_in_words() {
     let reaper = || Reaper::builder(MemoryStore::new());
     assert!(reaper().build().is_ok());
+    let defaults = format!("{:?}", reaper());
+    for default in ["interval: 1s", "batch_size: 100"] {
+        assert!(defaults.contains(default), "{defaults}");
+    }
     for (option, builder) in [
         ("interval", reaper().interval(Duration::ZERO)),
         ("interval", reaper().interval(Duration::MAX)),

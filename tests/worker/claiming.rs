@@ -80,6 +80,37 @@ async fn a_task_of_many_ttls_runs_once() {
     );
 }
 
+// W29: a claim is as long as its TTL to begin with; the first extension is due after a third of it.
+#[tokio::test]
+async fn tasks_that_are_over_soon_cost_no_heartbeat() {
+    let flow = Workflow::builder("short")
+        .task("a", |(): ()| async {
+            tokio::time::sleep(MILLIS(10)).await;
+            anyhow::Ok(())
+        })
+        .build()
+        .unwrap();
+    let store = Flaky::new(MemoryStore::new());
+    let client = Client::new(store.clone());
+    let ten_tasks = async |ttl: Duration| {
+        let before = store.calls("extend");
+        let worker = quick(store.clone()).claim_ttl(ttl).workflow(&flow);
+        let worker = worker.build().unwrap().spawn();
+        for _ in 0..10 {
+            let handle = client.start(&flow, ()).await.unwrap();
+            handle.result_within(SOON).await.unwrap();
+        }
+        worker.shutdown();
+        assert_eq!(worker.join().await.unwrap().settled, 10);
+        store.calls("extend") - before
+    };
+    // The worker shows itself when it begins, and once more when its mailbox is open.
+    let long = ten_tasks(Duration::from_secs(60)).await;
+    assert!((1..=2).contains(&long), "{long} heartbeats");
+    let short = ten_tasks(MILLIS(50)).await;
+    assert!(short > 2, "{short} heartbeats in six times the interval");
+}
+
 // case 10
 #[tokio::test]
 async fn a_delayed_instance_has_no_claim_and_runs_once() {

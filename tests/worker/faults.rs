@@ -227,7 +227,7 @@ async fn an_unreadable_record_stops_nobody() {
     assert_eq!(store.counts(partition()).await.unwrap().aside, 1);
 }
 
-// case 7: with its worker alive, a claim key that was deleted is set again.
+// W16: the worker waits for it, and claims nothing before it has shown itself.
 #[tokio::test]
 async fn a_store_that_was_away_at_the_start_is_found_when_it_comes() {
     let calls = Arc::new(AtomicU32::new(0));

@@ -15,7 +15,7 @@ use tenure::{
 
 use tokio::time::Instant;
 
-use crate::support::{Gauge, instance, quick, task};
+use crate::support::{Gauge, instance, partition, quick, task, until};
 
 const SOON: Duration = Duration::from_secs(10);
 const MILLIS: fn(u64) -> Duration = Duration::from_millis;
@@ -80,6 +80,47 @@ async fn an_error_is_retried_and_its_record_kept() {
     );
 }
 
+// W37 case 42: a delay so long that the time that the failures themselves take is nothing beside it.
+#[tokio::test]
+async fn retries_of_tasks_that_fail_together_are_spread_over_a_fifth_of_the_delay() {
+    const TASKS: usize = 1000;
+    let delay = Duration::from_secs(1000);
+    let flow = Workflow::builder("together")
+        .task("a", |(): ()| async { Err::<(), _>("all at once") })
+        .retry(RetryPolicy::fixed(delay).max_attempts(2))
+        .build()
+        .unwrap();
+    let store = MemoryStore::new();
+    let client = Client::new(store.clone());
+    let items = (0..TASKS).map(|_| tenure::client::Start::new(()));
+    for started in client.start_many(&flow, items).await {
+        started.unwrap();
+    }
+    let _worker = quick(store.clone())
+        .workflow(&flow)
+        .build()
+        .unwrap()
+        .spawn();
+    let mut due = Vec::new();
+    until("all have failed once", async || {
+        let delayed = store.delayed(partition(), TASKS).await.unwrap();
+        due = delayed.iter().map(|(_, at)| at.as_millis()).collect();
+        due.len() == TASKS
+    })
+    .await;
+    let spread = due.iter().max().unwrap() - due.iter().min().unwrap();
+    let spread = Duration::from_millis(u64::try_from(spread).unwrap());
+    assert!(spread >= delay / 5, "{spread:?}");
+    // Not two heaps at the ends: every tenth of the time has its share.
+    let from = *due.iter().min().unwrap();
+    let tenth = i64::try_from(spread.as_millis()).unwrap() / 10;
+    for part in 0..10 {
+        let part = from + part * tenth..from + (part + 1) * tenth;
+        let there = due.iter().filter(|at| part.contains(at)).count();
+        assert!((TASKS / 40..TASKS / 4).contains(&there), "{there}");
+    }
+}
+
 // W38 W39 W41
 #[tokio::test]
 async fn out_of_attempts_the_instance_fails_with_the_last_message() {
@@ -103,6 +144,42 @@ async fn out_of_attempts_the_instance_fails_with_the_last_message() {
     let error = failed_with(handle.result_within(SOON).await.unwrap_err());
     assert_eq!((error.message.as_str(), error.attempt), ("no luck", 3));
     assert_eq!(calls.all(), 3);
+}
+
+// W40: panics and timeouts end the instance as errors do, each recognisable; the worker goes on.
+#[tokio::test]
+async fn out_of_attempts_a_panic_or_a_timeout_ends_the_instance_too() {
+    std::panic::set_hook(Box::new(|panic| eprintln!("{panic}")));
+    let flow = Workflow::builder("ways-to-end")
+        .task("a", |n: u32| async move {
+            match n {
+                0 => panic!("boom"),
+                1 => std::future::pending().await,
+                n => anyhow::Ok(n),
+            }
+        })
+        .retry(RetryPolicy::fixed(MILLIS(1)).max_attempts(2))
+        .timeout(MILLIS(40))
+        .build()
+        .unwrap();
+    let store = MemoryStore::new();
+    let worker = quick(store.clone())
+        .workflow(&flow)
+        .concurrency(1)
+        .build()
+        .unwrap()
+        .spawn();
+    let client = Client::new(store);
+    for (n, kind) in [(0, ErrorKind::Panic), (1, ErrorKind::Timeout)] {
+        let handle = client.start(&flow, n).await.unwrap();
+        let error = failed_with(handle.result_within(SOON).await.unwrap_err());
+        assert_eq!((error.kind, error.attempt), (kind, 2));
+        let record = &handle.snapshot().await.unwrap().tasks[&task("a")];
+        assert_eq!(record.failures, 2);
+    }
+    let handle = client.start(&flow, 7).await.unwrap();
+    assert_eq!(handle.result_within(SOON).await.unwrap(), 7);
+    assert!(!worker.health().ended);
 }
 
 // W37

@@ -4,7 +4,12 @@ use bytes::Bytes;
 use tenure::{
     client::Client,
     codec,
-    store::{Status, memory::MemoryStore},
+    engine::{FollowUp, Next},
+    ids::RunId,
+    store::{
+        Begin, ErrorKind, IdPolicy, Inspect, StartItem, StartReply, Status, Store, TaskState,
+        memory::MemoryStore,
+    },
     task::{TaskContext, TaskError},
     worker::{Fate, Worker},
     workflow::Workflow,
@@ -14,7 +19,7 @@ use tokio::{
     time::Instant,
 };
 
-use crate::support::{Flaky, Gauge, quick, task, until};
+use crate::support::{Flaky, Gauge, instance, partition, quick, task, until};
 
 const SOON: Duration = Duration::from_secs(10);
 
@@ -145,6 +150,60 @@ async fn delays_at_any_place_are_passed() {
     assert!(begin.elapsed() >= Duration::from_millis(40));
 }
 
+// case 49
+#[tokio::test]
+async fn delays_between_tasks_and_at_the_end_of_a_branch_are_passed() {
+    let wait = Duration::from_millis(20);
+    let flow = Workflow::builder("delays-inside")
+        .task("first", |n: u32| async move { anyhow::Ok(n + 1) })
+        .delay("between", wait)
+        .task("second", |n: u32| async move { anyhow::Ok(n + 1) })
+        .fork(|f| {
+            f.branch(|b| {
+                b.task("left", |n: u32| async move { anyhow::Ok(n * 10) })
+                    .delay("rest", wait)
+            })
+            .branch(|b| {
+                b.delay("pause", wait)
+                    .task("right", |n: u32| async move { anyhow::Ok(n * 100) })
+            })
+        })
+        .join(
+            "close",
+            |(a, b): (u32, u32)| async move { anyhow::Ok(a + b) },
+        )
+        .build()
+        .unwrap();
+    let store = MemoryStore::new();
+    let worker = quick(store.clone()).workflow(&flow).build().unwrap();
+    let _worker = worker.spawn();
+    let begin = Instant::now();
+    let handle = Client::new(store).start(&flow, 1).await.unwrap();
+    assert_eq!(handle.result_within(SOON).await.unwrap(), 330);
+    assert!(begin.elapsed() >= wait * 2, "one delay after the other");
+    let tasks = handle.snapshot().await.unwrap().tasks;
+    for name in ["between", "rest", "pause"] {
+        assert_eq!(tasks[&task(name)].state, TaskState::Completed, "{name}");
+    }
+}
+
+// W16: the worker polls every 5 s, the first time at once.
+#[tokio::test]
+async fn a_worker_begins_with_what_is_there_already() {
+    let flow = Workflow::builder("there")
+        .task("a", |n: u32| async move { anyhow::Ok(n) })
+        .build()
+        .unwrap();
+    let store = MemoryStore::new();
+    let handle = Client::new(store.clone()).start(&flow, 3).await.unwrap();
+    let worker = Worker::builder(store).workflow(&flow).build().unwrap();
+    let begin = Instant::now();
+    let _worker = worker.spawn();
+    assert_eq!(handle.result_within(SOON).await.unwrap(), 3);
+    let took = begin.elapsed();
+    assert!(took < Duration::from_secs(2), "{took:?}");
+}
+
 // W16 case 18: the worker polls every 5 s, and is woken.
 #[tokio::test]
 async fn an_idle_worker_is_woken_in_milliseconds() {
@@ -212,6 +271,53 @@ async fn tasks_of_unknown_definitions_block_nobody() {
     let snapshot = stuck.snapshot().await.unwrap();
     assert_eq!(snapshot.header.status, Status::Running);
     assert_eq!(snapshot.tasks[&task("other")].attempt, 0);
+}
+
+// W19: it would stand in the way of all others for ever; no worker of this definition has it.
+#[tokio::test]
+async fn a_task_that_its_definition_does_not_have_ends_its_instance_and_blocks_nobody() {
+    let flow = Workflow::builder("flow")
+        .task("a", |n: u32| async move { anyhow::Ok(n) })
+        .build()
+        .unwrap();
+    let store = MemoryStore::new();
+    let client = Client::new(store.clone());
+    let begin = tenure::engine::begin(flow.graph(), 1);
+    let [FollowUp::Ready(first)] = &begin[..] else {
+        panic!("{begin:?}")
+    };
+    let ghost = StartItem {
+        id: instance("ghost"),
+        run: RunId::unique(),
+        policy: IdPolicy::Fail,
+        workflow: flow.name().clone(),
+        definition: flow.hash(),
+        queue: first.list.queue.clone(),
+        begin: Begin::Now,
+        first: vec![FollowUp::Ready(Next {
+            task: task("ghost"),
+            ..first.clone()
+        })],
+        input: codec::encode(&1_u32).unwrap(),
+        meta: None,
+        max_crashes: 0,
+        waiter: None,
+    };
+    let started = store.start(partition(), vec![ghost]).await.unwrap();
+    assert_eq!(started, [StartReply::Started]);
+    let worker = quick(store.clone()).workflow(&flow).concurrency(1);
+    let _worker = worker.build().unwrap().spawn();
+    let handle = client.start(&flow, 2).await.unwrap();
+    assert_eq!(handle.result_within(SOON).await.unwrap(), 2);
+    let snapshot = store.snapshot(&instance("ghost")).await.unwrap().unwrap();
+    assert_eq!(snapshot.header.status, Status::Failed);
+    let error = snapshot.header.error.unwrap();
+    assert_eq!((error.kind, error.attempt), (ErrorKind::Permanent, 1));
+    assert!(
+        error.message.contains("no task `ghost`"),
+        "{}",
+        error.message
+    );
 }
 
 // W06: more definitions than one claim call can name.
@@ -336,9 +442,10 @@ async fn a_task_sees_where_it_runs() {
         .task("look", |ctx: TaskContext, name: String| async move {
             let greeting = ctx.state::<Greeting>().map_or("", |g| g.0);
             anyhow::Ok(format!(
-                "{greeting} {name}: {} {} {} {}",
+                "{greeting} {name}: {} {} {} {} {}",
                 ctx.instance(),
-                ctx.task(),
+                ctx.idempotency_key(),
+                ctx.fence().attempt,
                 ctx.attempt(),
                 ctx.deadline().is_some()
             ))
@@ -358,7 +465,7 @@ async fn a_task_sees_where_it_runs() {
         .unwrap();
     assert_eq!(
         handle.result_within(SOON).await.unwrap(),
-        "Hello Ada: i1 look 1 true"
+        format!("Hello Ada: i1 {}/look 1 1 true", handle.run())
     );
 }
 
@@ -478,7 +585,7 @@ async fn timers_fire_while_all_slots_are_busy() {
         .unwrap();
     until("the timer fired", async || {
         let tasks = second.snapshot().await.unwrap().tasks;
-        tasks[&task("a")].state == tenure::store::TaskState::Ready
+        tasks[&task("a")].state == TaskState::Ready
     })
     .await;
     release.notify_one();

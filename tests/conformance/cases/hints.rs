@@ -277,3 +277,29 @@ pub(crate) async fn status_changes_are_published(on: On) {
         assert_eq!(event.expect("an event"), Some(expected));
     }
 }
+
+// R18
+pub(crate) async fn a_listener_that_does_not_listen_holds_nobody_up(on: On) {
+    let t = on.store().await;
+    let _deaf = t.store.events().await.expect("events");
+    let mut listening = t.store.events().await.expect("events");
+    // More than any queue between a store and its listeners holds.
+    let rounds = 40;
+    for round in 0..rounds {
+        let ids: Vec<_> = (0..100).map(|i| format!("x-{round}-{i}")).collect();
+        let items: Vec<_> = ids.iter().map(|name| item(name)).collect();
+        let started = t.store.start(p0(), items).await.expect("a start");
+        assert_eq!(started.len(), 100);
+        let claims = t.claim("w1", 100).await;
+        t.pass(1);
+        t.settle_all("w1", claims.iter().map(done).collect()).await;
+        // Who listens hears of all of them meanwhile.
+        for _ in 0..100 {
+            let event = tokio::time::timeout(Duration::from_secs(10), listening.next()).await;
+            let event = event.expect("an event").expect("an open stream");
+            assert_eq!(event.to, Status::Completed);
+        }
+    }
+    let counts = t.store.counts(p0()).await.expect("counts");
+    assert_eq!(counts.finished[&Status::Completed], 100 * rounds);
+}
