@@ -39,10 +39,8 @@ pub(crate) struct Report {
 
 /// What became of the tasks that the killed worker held.
 pub(crate) struct Recovery {
-    /// How many had begun.
-    pub(crate) tasks: usize,
     /// How many began again elsewhere.
-    pub(crate) recovered: usize,
+    pub(crate) tasks: usize,
     /// From the kill until the last of them began again.
     pub(crate) millis: u64,
 }
@@ -172,32 +170,25 @@ fn ran_twice(lines: &[Line]) -> u64 {
     balance.values().filter(|begun| **begun > 1).count() as u64
 }
 
-/// What the killed process had begun and not ended, and when each of these began again in another.
+/// Tasks that began after the kill in an attempt which no failure explains: their claim was lost with the killed worker.
 fn recovery(lines: &[Line], killed: Killed) -> Recovery {
-    let mut held: HashMap<(&str, &str), u32> = HashMap::new();
-    for line in lines.iter().filter(|line| line.process == killed.process) {
-        match line.phase {
-            Phase::Begin => held.insert((&line.instance, &line.task), line.attempt),
-            Phase::End | Phase::Fail => held.remove(&(line.instance.as_str(), line.task.as_str())),
-        };
+    let mut failed: HashMap<(&str, &str), u32> = HashMap::new();
+    for line in lines.iter().filter(|line| line.phase == Phase::Fail) {
+        *failed.entry((&line.instance, &line.task)).or_default() += 1;
     }
     let mut again: HashMap<(&str, &str), u64> = HashMap::new();
     for line in lines
         .iter()
-        .filter(|line| line.process != killed.process && line.phase == Phase::Begin)
+        .filter(|line| line.phase == Phase::Begin && line.at >= killed.at)
     {
         let key = (line.instance.as_str(), line.task.as_str());
-        if held
-            .get(&key)
-            .is_some_and(|attempt| line.attempt > *attempt)
-        {
+        if line.attempt > 1 + failed.get(&key).copied().unwrap_or(0) {
             again.entry(key).or_insert(line.at);
         }
     }
     let last = again.values().max().copied().unwrap_or(killed.at);
     Recovery {
-        tasks: held.len(),
-        recovered: again.len(),
+        tasks: again.len(),
         millis: last.saturating_sub(killed.at),
     }
 }

@@ -40,16 +40,16 @@ pub(crate) fn render(report: &Report, started: Duration, took: Duration) -> Stri
         ),
     ];
     if let Some(recovery) = &report.recovery {
-        rows.push(("crashes counted", report.crashes.to_string()));
         rows.push((
-            "tasks under way in the killed worker",
-            format!(
-                "{}, {} began again elsewhere",
-                recovery.tasks, recovery.recovered
-            ),
+            "claims lost with the killed worker",
+            report.crashes.to_string(),
         ));
         rows.push((
-            "the last of them began again after",
+            "of these, handlers begun again elsewhere",
+            recovery.tasks.to_string(),
+        ));
+        rows.push((
+            "the last of them, after the kill",
             format!("{} ms", recovery.millis),
         ));
     }
