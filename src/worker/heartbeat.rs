@@ -7,6 +7,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 #[cfg(feature = "testing")]
+#[cfg(feature = "testing")]
 use super::config::Heartbeats;
 use super::core::Core;
 use crate::{

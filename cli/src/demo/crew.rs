@@ -32,8 +32,6 @@ enum Members {
 /// The worker that was killed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Killed {
-    /// Its process.
-    pub(crate) process: u32,
     /// When, in milliseconds since the Unix epoch.
     pub(crate) at: u64,
 }
@@ -124,10 +122,7 @@ impl Crew {
         let (None, Some(child)) = (self.killed, children.first_mut()) else {
             return false;
         };
-        let killed = Killed {
-            process: child.id(),
-            at: ledger::now(),
-        };
+        let killed = Killed { at: ledger::now() };
         if child.kill().is_err() {
             return false;
         }
