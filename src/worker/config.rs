@@ -20,17 +20,16 @@ pub(crate) struct Config {
     pub(crate) reap_batch: usize,
     pub(crate) crash_delay: Duration,
     pub(crate) retention: Retention,
-    #[cfg(feature = "testing")]
     pub(crate) heartbeats: Heartbeats,
 }
 
 /// Where heartbeats are sent from.
-#[cfg(feature = "testing")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Heartbeats {
     /// A thread of their own, which a blocked runtime cannot stop.
     OwnThread,
     /// The worker's runtime: a simulation has only one thread, whose time it controls.
+    #[cfg(feature = "testing")]
     WorkersRuntime,
 }
 
@@ -51,7 +50,6 @@ impl Config {
             reap_batch: 100,
             crash_delay: Duration::from_secs(1),
             retention: Retention::default(),
-            #[cfg(feature = "testing")]
             heartbeats: Heartbeats::OwnThread,
         }
     }

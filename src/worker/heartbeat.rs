@@ -1,15 +1,12 @@
 //! Heartbeats: on a thread of their own, so that handlers that block the runtime cannot stop them.
 
-use std::{sync::Arc, thread, time::Duration};
+use std::{panic::AssertUnwindSafe, sync::Arc, thread, time::Duration};
 
-use futures_util::future::join_all;
+use futures_util::{FutureExt, future::join_all};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-#[cfg(feature = "testing")]
-#[cfg(feature = "testing")]
-use super::config::Heartbeats;
-use super::core::Core;
+use super::{config::Heartbeats, core::Core, handle::WorkerError, roles::panic_message};
 use crate::{
     backoff::Backoff,
     ids::Partition,
@@ -20,7 +17,8 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Heartbeat {
     stop: CancellationToken,
-    ended: watch::Receiver<()>,
+    /// What it panicked with, if it did. The sender is gone with the thread.
+    panic: watch::Receiver<Option<String>>,
 }
 
 impl Heartbeat {
@@ -30,40 +28,58 @@ impl Heartbeat {
     /// When the system has no thread or no event queue for it.
     pub(crate) fn start(core: Arc<Core>) -> std::io::Result<Self> {
         let stop = CancellationToken::new();
-        let (alive, ended) = watch::channel(());
-        #[cfg(feature = "testing")]
-        if core.config.heartbeats == Heartbeats::WorkersRuntime {
-            let stopped = stop.clone();
-            tokio::spawn(async move {
-                let _alive = alive;
-                stopped.run_until_cancelled(beat_all(&core)).await;
-            });
-            return Ok(Self { stop, ended });
+        let (told, panic) = watch::channel(None);
+        let place = core.config.heartbeats;
+        let beats = beat_until(stop.clone(), core, told);
+        match place {
+            Heartbeats::OwnThread => {
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .build()?;
+                thread::Builder::new()
+                    .name("tenure-heartbeat".into())
+                    .spawn(move || runtime.block_on(beats))?;
+            }
+            #[cfg(feature = "testing")]
+            Heartbeats::WorkersRuntime => {
+                tokio::spawn(beats);
+            }
         }
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        let stopped = stop.clone();
-        thread::Builder::new()
-            .name("tenure-heartbeat".into())
-            .spawn(move || {
-                let _alive = alive;
-                runtime.block_on(stopped.run_until_cancelled(beat_all(&core)));
-            })?;
-        Ok(Self { stop, ended })
+        Ok(Self { stop, panic })
+    }
+
+    /// Until it panics: a worker without heartbeats would lose every claim.
+    pub(crate) async fn panicked(&mut self) -> WorkerError {
+        let told = self.panic.wait_for(Option::is_some).await;
+        let message = told.ok().and_then(|message| message.clone());
+        match message {
+            Some(message) => WorkerError::Panicked {
+                role: "heartbeat",
+                message,
+            },
+            None => std::future::pending().await,
+        }
     }
 
     /// Stops it and waits for its end.
     pub(crate) async fn stop(mut self) {
         self.stop.cancel();
         // An error is what is awaited: the sender is gone with the thread.
-        while self.ended.changed().await.is_ok() {}
+        while self.panic.changed().await.is_ok() {}
     }
 }
 
 impl Drop for Heartbeat {
     fn drop(&mut self) {
         self.stop.cancel();
+    }
+}
+
+/// Tells of its panic.
+async fn beat_until(stop: CancellationToken, core: Arc<Core>, told: watch::Sender<Option<String>>) {
+    let beats = stop.run_until_cancelled(beat_all(&core));
+    if let Err(panic) = AssertUnwindSafe(beats).catch_unwind().await {
+        told.send_replace(Some(panic_message(panic.as_ref())));
     }
 }
 

@@ -66,7 +66,7 @@ pub(crate) async fn run(
         core.stop.clone().drop_guard(),
         core.abort.clone().drop_guard(),
     );
-    let heartbeat = Heartbeat::start(Arc::clone(&core))
+    let mut heartbeat = Heartbeat::start(Arc::clone(&core))
         .map_err(|error| WorkerError::NoThread(error.to_string().into()))?;
     let mut roles = Roles::default();
     roles.spawn("mailbox", mailbox::read_forever(Arc::clone(&core)));
@@ -82,6 +82,7 @@ pub(crate) async fn run(
     let fault = tokio::select! {
         biased;
         () = core.stop.cancelled() => None,
+        error = heartbeat.panicked() => Some(error),
         error = roles.panicked() => Some(error),
         error = fetcher.panicked() => Some(error),
     };

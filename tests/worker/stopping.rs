@@ -3,13 +3,13 @@ use std::{sync::Arc, time::Duration};
 use tenure::{
     client::Client,
     store::{Inspect, TaskState, memory::MemoryStore},
-    worker::{Worker, WorkerHandle},
+    worker::{Worker, WorkerError, WorkerHandle},
     workflow::Workflow,
 };
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{Gauge, instance, quick, task, until};
+use crate::support::{Fault, Flaky, Gauge, instance, quick, task, until};
 
 const SOON: Duration = Duration::from_secs(10);
 const MILLIS: fn(u64) -> Duration = Duration::from_millis;
@@ -62,6 +62,40 @@ async fn every_caller_of_join_gets_the_outcome() {
     }
     worker.join().await.unwrap();
     assert!(worker.health().ended && worker.health().draining);
+}
+
+// W09: a fault of the worker itself, in whichever of its parts.
+#[tokio::test]
+async fn every_caller_of_join_gets_the_panic_of_the_worker() {
+    for (call, part) in [
+        ("tick", "keeper"),
+        ("claim", "fetcher"),
+        ("extend", "heartbeat"),
+        ("settle", "settler"),
+    ] {
+        let flow = Workflow::builder("fault")
+            .task("a", |n: u32| async move { anyhow::Ok(n) })
+            .build()
+            .unwrap();
+        let store = Flaky::new(MemoryStore::new());
+        let client = Client::new(store.inner.clone());
+        store.fail(call, Fault::Panic, 1);
+        let worker = quick(store.clone())
+            .workflow(&flow)
+            .drain_timeout(MILLIS(50));
+        let worker = worker.build().unwrap().spawn();
+        client.start(&flow, 1).await.unwrap();
+        for join in [worker.join(), worker.join()] {
+            match tokio::time::timeout(SOON, join).await.expect(part) {
+                Err(WorkerError::Panicked { role, message }) => {
+                    assert_eq!(role, part);
+                    assert_eq!(message, format!("a fault of the store in {call}"));
+                }
+                other => panic!("{part}: {other:?}"),
+            }
+        }
+        assert!(worker.health().ended);
+    }
 }
 
 // W11 W12 case 1: the claim is there until the result is.

@@ -33,6 +33,8 @@ pub(crate) enum Fault {
     Refuse,
     /// It is carried out, and the caller gets an error.
     LoseReply,
+    /// Nothing is carried out, and the caller panics.
+    Panic,
 }
 
 #[derive(Debug, Default)]
@@ -122,6 +124,7 @@ impl Flaky {
         match self.fault(name) {
             None => call.await,
             Some(Fault::Refuse) => Err(unavailable()),
+            Some(Fault::Panic) => panic!("a fault of the store in {name}"),
             Some(Fault::LoseReply) => {
                 call.await?;
                 Err(unavailable())
