@@ -122,6 +122,9 @@ impl Check {
 
     /// What holds at all times, whatever happens: also while workers run, die and come back.
     ///
+    /// Ledger and store have to be of one moment: nobody else may write between the reading of the ledger and the end of
+    /// this call. A simulation on one thread has such moments; elsewhere stop the workers first.
+    ///
     /// # Errors
     /// The store's.
     pub async fn always(
@@ -131,6 +134,7 @@ impl Check {
     ) -> Result<Vec<Violation>, StoreError> {
         let mut found = Found::new();
         rules::attempts(history, &mut found);
+        rules::stored_once(history, &mut found);
         rules::ends(history, &mut found);
         let by_instance = by_instance(history);
         for (id, lines) in &by_instance {
@@ -145,8 +149,8 @@ impl Check {
         Ok(sorted(found))
     }
 
-    /// That each open task of a live instance stands where something will find it. Holds at all times too, but is read
-    /// with several calls: on a store that others use meanwhile it is only meaningful when it is found twice.
+    /// That each open task of a live instance stands where something will find it. Holds at all times too, of one moment
+    /// as [`Check::always`].
     ///
     /// # Errors
     /// The store's.

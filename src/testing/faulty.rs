@@ -167,8 +167,10 @@ impl Store for FaultyStore {
     async fn settle(&self, request: SettleRequest) -> Result<Vec<SettleReply>, StoreError> {
         let script = Arc::clone(&self.link.script);
         let go = sending!(|store, request, script| async move {
-            let replies = store.settle(request).await?;
-            script.settled(&replies);
+            let replies = store.settle(request.clone()).await?;
+            for (item, reply) in request.items.iter().zip(&replies) {
+                script.settled(item, reply);
+            }
             Ok(replies)
         });
         self.call(Transition::Settle, go).await

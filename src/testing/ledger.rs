@@ -12,7 +12,7 @@ use super::{Digest, Line};
 use crate::{
     codec::CodecError,
     ids::{IdError, InstanceId, RunId, TaskName},
-    store::{Claimed, Status, StatusEvent},
+    store::{Claimed, SettleReply, Settlement, Status, StatusEvent, Verdict},
     task::{Retry, TaskContext, TaskError},
     time::{Clock, Timestamp},
 };
@@ -134,6 +134,28 @@ impl Ledger {
             attempt: claimed.record.attempt,
             nonce: nonce.to_string(),
         })
+    }
+
+    /// The store answered to a settlement; only what it stored of completed attempts is written down.
+    ///
+    /// # Errors
+    /// [`LedgerError::File`].
+    pub fn settled(&self, item: &Settlement, reply: &SettleReply) -> Result<(), LedgerError> {
+        let SettleReply::Stored { next } = reply else {
+            return Ok(());
+        };
+        if let Some(next) = next {
+            self.claimed(next)?;
+        }
+        match item.verdict {
+            Verdict::Completed { .. } => self.write(Line::Stored {
+                id: item.holding.ticket.id.clone(),
+                run: item.holding.run,
+                task: item.holding.ticket.task.clone(),
+                attempt: item.holding.record.attempt,
+            }),
+            Verdict::Retry { .. } | Verdict::Failed { .. } => Ok(()),
+        }
     }
 
     /// The store published a change of status; only ends are written down.
@@ -292,6 +314,14 @@ mod tests {
                     id: id.clone(),
                     run,
                     status: Status::Failed,
+                })
+                .unwrap();
+            ledger
+                .write(Line::Stored {
+                    id: id.clone(),
+                    run,
+                    task: TaskName::new("a").unwrap(),
+                    attempt: 3,
                 })
                 .unwrap();
             ledger

@@ -77,6 +77,17 @@ pub enum Line {
         /// The nonce of the claim.
         nonce: String,
     },
+    /// The store said that the completion of an attempt is stored.
+    Stored {
+        /// The instance.
+        id: InstanceId,
+        /// The run.
+        run: RunId,
+        /// The task.
+        task: TaskName,
+        /// The attempt.
+        attempt: u32,
+    },
     /// The store told subscribers that a run is over.
     Over {
         /// The instance.
@@ -146,6 +157,12 @@ impl fmt::Display for Line {
                 f,
                 "claimed\t{run}\t{task}\t{attempt}\t{worker}\t{nonce}\t{id}"
             ),
+            Self::Stored {
+                id,
+                run,
+                task,
+                attempt,
+            } => write!(f, "stored\t{run}\t{task}\t{attempt}\t{id}"),
             Self::Over { id, run, status } => write!(f, "over\t{run}\t{status}\t{id}"),
         }
     }
@@ -237,6 +254,12 @@ impl FromStr for Line {
                 nonce: parts.next()?,
                 id: parts.next()?,
             },
+            "stored" => Self::Stored {
+                run,
+                task: parts.next()?,
+                attempt: parts.next()?,
+                id: parts.next()?,
+            },
             "over" => Self::Over {
                 run,
                 status: parts.next()?,
@@ -257,6 +280,7 @@ impl Line {
             | Self::Began { id, .. }
             | Self::Ended { id, .. }
             | Self::Claimed { id, .. }
+            | Self::Stored { id, .. }
             | Self::Over { id, .. } => id,
         }
     }
@@ -270,6 +294,7 @@ impl Line {
             | Self::Began { run, .. }
             | Self::Ended { run, .. }
             | Self::Claimed { run, .. }
+            | Self::Stored { run, .. }
             | Self::Over { run, .. } => *run,
         }
     }
@@ -278,9 +303,10 @@ impl Line {
     #[must_use]
     pub fn task(&self) -> Option<&TaskName> {
         match self {
-            Self::Began { task, .. } | Self::Ended { task, .. } | Self::Claimed { task, .. } => {
-                Some(task)
-            }
+            Self::Began { task, .. }
+            | Self::Ended { task, .. }
+            | Self::Claimed { task, .. }
+            | Self::Stored { task, .. } => Some(task),
             Self::Started { .. } | Self::Told { .. } | Self::Over { .. } => None,
         }
     }

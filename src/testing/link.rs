@@ -10,7 +10,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::store::{ClaimReply, SettleReply, TickReply};
+use crate::store::{ClaimReply, SettleReply, Settlement, TickReply};
 
 /// Which of a store's methods is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -122,8 +122,8 @@ pub trait Script: fmt::Debug + Send + Sync {
     /// The store gave out claims, whether or not their worker hears of it.
     fn claimed(&self, _reply: &ClaimReply) {}
 
-    /// The store answered to settlements.
-    fn settled(&self, _replies: &[SettleReply]) {}
+    /// The store answered to a settlement.
+    fn settled(&self, _item: &Settlement, _reply: &SettleReply) {}
 
     /// The store recovered and promoted.
     fn ticked(&self, _reply: &TickReply) {}

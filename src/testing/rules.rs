@@ -12,7 +12,7 @@ use super::{
 use crate::{
     codec,
     ids::{InstanceId, TaskName, ValueField},
-    store::{ErrorKind, Status, TaskState},
+    store::{ErrorKind, Status, TaskRecord, TaskState},
     time::Timestamp,
     workflow::{Graph, Node, NodeKind, Source},
 };
@@ -48,6 +48,29 @@ pub(super) fn attempts(history: &History, found: &mut Found) {
             id: Some(line.id().clone()),
             what,
         }));
+    }
+}
+
+/// Of all attempts of a task the completion of one is stored.
+pub(super) fn stored_once(history: &History, found: &mut Found) {
+    let mut stored = BTreeMap::new();
+    for line in history.lines() {
+        if let Line::Stored {
+            id,
+            run,
+            task,
+            attempt,
+        } = line
+        {
+            let first = *stored.entry((run, task)).or_insert(attempt);
+            if first != attempt {
+                found.push(Violation {
+                    rule: Rule::OneResult,
+                    id: Some(id.clone()),
+                    what: format!("{task} was completed by attempts {first} and {attempt}"),
+                });
+            }
+        }
     }
 }
 
@@ -238,6 +261,16 @@ pub(super) fn results(case: &Case, found: &mut Found) {
                 record.attempt
             );
             found.push(case.violation(Rule::OneResult, what));
+        }
+    }
+    for line in case.lines.iter().filter(|line| line.run() == case.run()) {
+        if let Line::Stored { task, attempt, .. } = line {
+            let record = case.snapshot.tasks.get(task);
+            let kept = |r: &TaskRecord| (r.state, r.attempt) == (TaskState::Completed, *attempt);
+            if !record.is_some_and(kept) {
+                let what = format!("attempt {attempt} completed {task}, which is {record:?}");
+                found.push(case.violation(Rule::OneResult, what));
+            }
         }
     }
     for line in case.lines {

@@ -19,6 +19,22 @@ use crate::{
     scenario::{Kind, Scenario},
 };
 
+/// Which time passes in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Time {
+    /// As tokio says.
+    Simulated,
+    /// That of the machine, which may be busy with something else: nothing is ever surely in time.
+    Real,
+}
+
+/// Whether a run keeps a log: that costs more than the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Logs {
+    Kept,
+    None,
+}
+
 /// What all processes of one run share.
 #[derive(Debug)]
 pub(crate) struct Chaos {
@@ -26,6 +42,7 @@ pub(crate) struct Chaos {
     pub(crate) store_clock: Clock,
     /// Never behind the store's: stepped forward with it, but not back.
     pub(crate) ledger_clock: Clock,
+    time: Time,
     begin: Instant,
     ttl: Duration,
     state: Mutex<State>,
@@ -51,8 +68,11 @@ struct State {
 const FOR_EVER: Duration = Duration::from_secs(1_000_000);
 
 impl Chaos {
-    pub(crate) fn new(scenario: Scenario, ttl: Duration, logs: bool) -> Self {
-        let start = Timestamp::from_millis(1_700_000_000_000);
+    pub(crate) fn new(scenario: Scenario, ttl: Duration, time: Time, logs: Logs) -> Self {
+        let clock = || match time {
+            Time::Simulated => Clock::simulated(Timestamp::from_millis(1_700_000_000_000)),
+            Time::Real => Clock::system(),
+        };
         let begin = Instant::now();
         let state = State {
             healed: false,
@@ -65,12 +85,13 @@ impl Chaos {
             all_troubled: begin,
             stepped_back: Duration::ZERO,
             violations: Vec::new(),
-            log: logs.then(Vec::new),
+            log: (logs == Logs::Kept).then(Vec::new),
         };
         Self {
             scenario,
-            store_clock: Clock::simulated(start),
-            ledger_clock: Clock::simulated(start),
+            store_clock: clock(),
+            ledger_clock: clock(),
+            time,
             begin,
             ttl,
             state: Mutex::new(state),
@@ -177,7 +198,7 @@ impl Chaos {
 
     /// A task was taken from a worker: that needs a reason.
     pub(crate) fn recovered(&self, worker: &WorkerId, recovery: Recovery, what: &str) {
-        if recovery == Recovery::TimedOut {
+        if recovery == Recovery::TimedOut || self.time == Time::Real {
             return;
         }
         let now = Instant::now();
@@ -188,6 +209,10 @@ impl Chaos {
                 "{recovery:?} of {what}: nothing was wrong with {worker}, which held it"
             ));
         }
+    }
+
+    pub(crate) fn time(&self) -> Time {
+        self.time
     }
 
     pub(crate) fn violation(&self, what: String) {

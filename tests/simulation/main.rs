@@ -7,6 +7,7 @@ mod chaos;
 mod coverage;
 mod handler;
 mod producer;
+mod redis;
 mod run;
 mod scenario;
 mod script;

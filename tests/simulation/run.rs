@@ -1,12 +1,12 @@
 //! Runs a scenario, many of them, and makes small what fails.
 
-use std::{fmt::Write, ops::Range, sync::Arc, time::Duration};
+use std::{fmt::Write, num::NonZeroU16, ops::Range, sync::Arc, time::Duration};
 
 use tenure::{MemoryStore, testing::Seeded};
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    chaos::Chaos,
+    chaos::{Chaos, Logs, Time},
     coverage::Coverage,
     scenario::{Kind, Mode, Scenario},
     world::{Tuning, World},
@@ -15,7 +15,7 @@ use crate::{
 /// The fewest calls of a run.
 const CALLS: usize = 200;
 /// After faults end: what retries, delays and slow handlers of one instance add up to at most.
-const LONGEST_PATH: Duration = Duration::from_secs(90);
+const LONGEST_PATH: Duration = Duration::from_secs(30);
 
 /// What came of a run.
 pub(crate) struct Outcome {
@@ -25,13 +25,6 @@ pub(crate) struct Outcome {
     pub(crate) log: Vec<String>,
     /// How long after the faults all had ended.
     pub(crate) healed_in: Option<Duration>,
-}
-
-/// Whether a run keeps a log: that costs more than the run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Logs {
-    Kept,
-    None,
 }
 
 /// One run, from its numbers alone.
@@ -47,8 +40,17 @@ pub(crate) fn run(scenario: &Scenario, logs: Logs) -> Outcome {
 
 async fn simulate(scenario: &Scenario, logs: Logs) -> Outcome {
     let tuning = Tuning::of(scenario);
-    let chaos = Arc::new(Chaos::new(scenario.clone(), tuning.ttl, logs == Logs::Kept));
-    let store = MemoryStore::with_clock(chaos.store_clock.clone());
+    let chaos = Arc::new(Chaos::new(
+        scenario.clone(),
+        tuning.ttl,
+        Time::Simulated,
+        logs,
+    ));
+    let partitions = NonZeroU16::new(if scenario.seed % 8 == 5 { 2 } else { 1 });
+    let store = MemoryStore::builder()
+        .clock(chaos.store_clock.clone())
+        .partitions(partitions.expect("1 or 2"))
+        .build();
     let world = World::new(Arc::clone(&chaos), Arc::new(store), tuning);
     world.begin();
     let begin = Instant::now();
@@ -76,7 +78,7 @@ async fn simulate(scenario: &Scenario, logs: Logs) -> Outcome {
 }
 
 /// From now on nothing goes wrong, and all has to end in time.
-async fn heal(world: &World) -> Option<Duration> {
+pub(crate) async fn heal(world: &World) -> Option<Duration> {
     let late = world.chaos.heal();
     let bound = 6 * world.tuning.ttl + late + LONGEST_PATH;
     let begin = Instant::now();

@@ -7,7 +7,7 @@ use std::{
 
 use fastrand::Rng;
 use tenure::{
-    store::{ClaimReply, SettleReply, TickReply},
+    store::{ClaimReply, SettleReply, Settlement, TickReply},
     testing::{Fault, HintFault, Ledger, Passage, Script, Transition},
 };
 
@@ -176,12 +176,10 @@ impl Script for Line {
         }
     }
 
-    fn settled(&self, replies: &[SettleReply]) {
-        for reply in replies {
-            if let SettleReply::Stored { next: Some(next) } = reply {
-                self.ledger.claimed(next).expect("a ledger in memory");
-            }
-        }
+    fn settled(&self, item: &Settlement, reply: &SettleReply) {
+        self.ledger
+            .settled(item, reply)
+            .expect("a ledger in memory");
     }
 
     fn ticked(&self, reply: &TickReply) {

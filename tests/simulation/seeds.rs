@@ -1,7 +1,8 @@
 //! The runs. Each test takes its share of the seeds, so that they run side by side.
 
 use crate::{
-    run::{Logs, report, run, run_all},
+    chaos::Logs,
+    run::{report, run, run_all},
     scenario::{Mode, Scenario},
 };
 

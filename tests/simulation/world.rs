@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use fastrand::Rng;
 use futures_util::StreamExt;
 use tenure::{
-    Client, Worker, Workflow,
+    Client, Reaper, Worker, Workflow,
     store::Store,
     testing::{Check, FaultyStore, Ledger, Link},
     workflow::AnyWorkflow,
@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    chaos::Chaos,
+    chaos::{Chaos, Time},
     handler::Process,
     producer,
     scenario::{Kind, Scenario},
@@ -30,6 +30,8 @@ pub(crate) struct World {
     pub(crate) ledger: Ledger,
     pub(crate) flows: Arc<Vec<Workflow<Token, Token>>>,
     pub(crate) tuning: Tuning,
+    /// The run is over: workers are gone.
+    pub(crate) over: CancellationToken,
 }
 
 /// The numbers of workers, and how long faults go on.
@@ -56,6 +58,8 @@ impl Tuning {
     }
 }
 
+const CRASH_DELAY: Duration = Duration::from_millis(100);
+
 impl World {
     pub(crate) fn new(chaos: Arc<Chaos>, store: Arc<dyn Store>, tuning: Tuning) -> Self {
         let mut rng = Rng::with_seed(chaos.scenario.seed ^ 0x9ea9);
@@ -67,6 +71,7 @@ impl World {
             chaos,
             store,
             tuning,
+            over: CancellationToken::new(),
         }
     }
 
@@ -77,7 +82,12 @@ impl World {
     pub(crate) fn check(&self) -> Check {
         let mut graphs = self.flows.iter().map(Workflow::graph);
         let first = graphs.next().expect("at least one workflow");
-        graphs.fold(Check::new(first), Check::and)
+        let check = graphs.fold(Check::new(first), Check::and);
+        match self.chaos.time() {
+            Time::Simulated => check,
+            // The store cuts its microseconds off.
+            Time::Real => check.tolerance(Duration::from_millis(2)),
+        }
     }
 
     /// The store as one process sees it.
@@ -101,8 +111,39 @@ impl World {
             tokio::spawn(async move { world.keep_a_worker(slot).await });
         }
         producer::begin(self);
+        if self.chaos.scenario.seed.is_multiple_of(3) {
+            let world = self.clone();
+            tokio::spawn(async move { world.keep_a_reaper().await });
+        }
         let world = self.clone();
         tokio::spawn(async move { world.disturb().await });
+    }
+
+    /// A reaper besides those of the workers.
+    async fn keep_a_reaper(&self) {
+        for generation in 0.. {
+            let line = self.line(&format!("r{generation}"));
+            let link = Arc::clone(line.link());
+            let reaper = Reaper::builder(line)
+                .interval(2 * self.tuning.reap)
+                .outage_pause(self.tuning.ttl / 3)
+                .crash_delay(CRASH_DELAY)
+                .build()
+                .expect("a valid reaper");
+            let life = tokio::spawn(async move { reaper.run(CancellationToken::new()).await });
+            while !link.is_dead() {
+                sleep(Duration::from_millis(200)).await;
+                if self.over.is_cancelled() {
+                    link.kill();
+                } else if self.chaos.is_healed() {
+                    link.heal();
+                }
+            }
+            life.abort();
+            if self.over.is_cancelled() {
+                return;
+            }
+        }
     }
 
     async fn watch_events(&self) {
@@ -136,6 +177,9 @@ impl World {
     async fn keep_a_worker(&self, slot: usize) {
         let mut rng = self.rng(0x3a3a + slot as u64);
         for generation in 0.. {
+            if self.over.is_cancelled() {
+                return;
+            }
             let name = format!("w{slot}.{generation}");
             self.live(&name, &mut rng).await;
             let healed = self.chaos.is_healed();
@@ -155,7 +199,9 @@ impl World {
         let begin = Instant::now();
         while !life.is_finished() && !link.is_dead() {
             sleep(Duration::from_millis(100)).await;
-            if self.chaos.is_healed() {
+            if self.over.is_cancelled() {
+                link.kill();
+            } else if self.chaos.is_healed() {
                 link.heal();
             } else if begin.elapsed() > goes_after && !token.is_cancelled() {
                 self.chaos.note(name, &|| "the worker is told to go".into());
@@ -175,7 +221,11 @@ impl World {
             link: Arc::clone(line.link()),
             ledger: self.ledger.clone(),
         };
-        Worker::builder(line)
+        let builder = match self.chaos.time() {
+            Time::Simulated => Worker::builder(line).heartbeats_inline(),
+            Time::Real => Worker::builder(line),
+        };
+        builder
             .id(name)
             .workflows(self.flows.iter().map(AnyWorkflow::from))
             .state(process)
@@ -184,9 +234,8 @@ impl World {
             .poll_interval(self.tuning.poll)
             .reap_interval(self.tuning.reap)
             .drain_timeout(self.tuning.drain)
-            .crash_delay(Duration::from_millis(100))
+            .crash_delay(CRASH_DELAY)
             .cancel_grace(Duration::from_millis(200))
-            .heartbeats_inline()
             .build()
             .expect("a valid worker")
     }
