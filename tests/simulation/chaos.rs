@@ -59,6 +59,8 @@ struct State {
     /// Until when a worker may lose its claims through no fault of the protocol.
     troubled: BTreeMap<String, Instant>,
     all_troubled: Instant,
+    /// When a worker was last given claims.
+    given: BTreeMap<String, Instant>,
     stepped_back: Duration,
     violations: Vec<String>,
     log: Option<Vec<String>>,
@@ -66,6 +68,9 @@ struct State {
 
 /// Much longer than any run lasts.
 const FOR_EVER: Duration = Duration::from_secs(1_000_000);
+
+/// How long a reply is on its way, when nothing is wrong.
+pub(crate) const ON_ITS_WAY: Duration = Duration::from_millis(4);
 
 impl Chaos {
     pub(crate) fn new(scenario: Scenario, ttl: Duration, time: Time, logs: Logs) -> Self {
@@ -83,6 +88,7 @@ impl Chaos {
             serial: 0,
             troubled: BTreeMap::new(),
             all_troubled: begin,
+            given: BTreeMap::new(),
             stepped_back: Duration::ZERO,
             violations: Vec::new(),
             log: (logs == Logs::Kept).then(Vec::new),
@@ -178,6 +184,21 @@ impl Chaos {
         let mut state = self.state();
         let troubled = state.troubled.entry(worker.to_owned()).or_insert(until);
         *troubled = until.max(*troubled);
+    }
+
+    /// The store gave claims to this worker.
+    pub(crate) fn given(&self, worker: &str) {
+        let now = Instant::now();
+        self.state().given.insert(worker.to_owned(), now);
+    }
+
+    /// A handler holds the thread of this worker. Heartbeats go on, but claims whose reply is on its way are not known yet.
+    pub(crate) fn blocked(&self, worker: &str, duration: Duration) {
+        self.happened(Kind::Blocked);
+        let given = self.state().given.get(worker).copied();
+        if given.is_some_and(|given| given.elapsed() <= ON_ITS_WAY) {
+            self.trouble(worker, duration);
+        }
     }
 
     /// This worker is gone.

@@ -14,6 +14,7 @@ use crate::{chaos::Chaos, mix, scenario::Kind, shape::Token};
 /// The process that a handler runs in.
 #[derive(Debug)]
 pub(crate) struct Process {
+    pub(crate) name: String,
     pub(crate) chaos: Arc<Chaos>,
     pub(crate) link: Arc<Link>,
     pub(crate) ledger: Ledger,
@@ -54,7 +55,7 @@ pub(crate) async fn work<I: Serialize + Send>(
             tokio::time::sleep(duration).await;
         }
         Act::Block(duration) => {
-            process.chaos.happened(Kind::Blocked);
+            process.chaos.blocked(&process.name, duration);
             process.link.block(duration);
             tokio::time::sleep(duration).await;
         }

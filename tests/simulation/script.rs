@@ -11,7 +11,14 @@ use tenure::{
     testing::{Fault, HintFault, Ledger, Passage, Script, Transition},
 };
 
-use crate::{chaos::Chaos, mix, scenario::Kind};
+use crate::{
+    chaos::{Chaos, ON_ITS_WAY},
+    mix,
+    scenario::Kind,
+};
+
+/// The longest way, in milliseconds.
+const WAY: u64 = ON_ITS_WAY.as_millis() as u64;
 
 /// The script of one process.
 #[derive(Debug)]
@@ -136,8 +143,8 @@ impl Script for Line {
     fn passage(&self, transition: Transition) -> Passage {
         self.chaos.called(transition);
         Passage {
-            there: self.millis(0, 4),
-            back: self.millis(0, 4),
+            there: self.millis(0, WAY),
+            back: self.millis(0, WAY),
             fault: self.fault(transition),
         }
     }
@@ -160,6 +167,9 @@ impl Script for Line {
     }
 
     fn claimed(&self, reply: &ClaimReply) {
+        if !reply.claims.is_empty() {
+            self.chaos.given(&self.name);
+        }
         for claimed in &reply.claims {
             if claimed.ticket.tail != claimed.run.tail() {
                 self.chaos.violation(format!(
@@ -177,6 +187,9 @@ impl Script for Line {
     }
 
     fn settled(&self, item: &Settlement, reply: &SettleReply) {
+        if matches!(reply, SettleReply::Stored { next: Some(_) }) {
+            self.chaos.given(&self.name);
+        }
         self.ledger
             .settled(item, reply)
             .expect("a ledger in memory");

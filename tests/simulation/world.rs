@@ -217,6 +217,7 @@ impl World {
 
     fn worker(&self, name: &str, line: FaultyStore, slots: usize) -> Worker {
         let process = Process {
+            name: name.to_owned(),
             chaos: Arc::clone(&self.chaos),
             link: Arc::clone(line.link()),
             ledger: self.ledger.clone(),
