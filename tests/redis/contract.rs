@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 /// The commands that the scripts may use: what README.md asks a user's rights to include.
-const COMMANDS: [&str; 35] = [
+const COMMANDS: [&str; 36] = [
     "DEL",
     "EXISTS",
     "GET",
@@ -11,6 +11,7 @@ const COMMANDS: [&str; 35] = [
     "HKEYS",
     "HMGET",
     "HSET",
+    "HSTRLEN",
     "INCR",
     "LLEN",
     "LPUSH",

@@ -1,6 +1,4 @@
-//! Reads: plain commands, no scripts.
-
-use std::collections::BTreeMap;
+//! Reads: plain commands; only a whole snapshot is read by a script, so that it is of one moment.
 
 use bytes::Bytes;
 use redis::Cmd;
@@ -8,7 +6,7 @@ use redis::Cmd;
 use super::{
     Inner,
     keys::PartitionKeys,
-    snapshot::{Fields, header, snapshot},
+    snapshot::{Fields, header},
 };
 use crate::{
     codec,
@@ -16,13 +14,9 @@ use crate::{
     ids::{
         InstanceId, ListName, Partition, RunId, RunTail, TaskName, Ticket, ValueField, WorkerId,
     },
-    store::{Counts, ErrorRecord, Finished, Header, Snapshot, Status},
+    store::{Counts, ErrorRecord, Finished, Header, Status},
     time::Timestamp,
 };
-
-fn is_payload(name: &str) -> bool {
-    name == "input" || name.starts_with("out:")
-}
 
 /// A ticket as stored, or a typed error that names the key.
 fn ticket(key: &str, text: &str) -> Result<Ticket, StoreError> {
@@ -75,40 +69,6 @@ impl Inner {
             .await?
             .map(|fields| header(&fields))
             .transpose()
-    }
-
-    pub(super) async fn snapshot(&self, id: &InstanceId) -> Result<Option<Snapshot>, StoreError> {
-        let key = self.home(id)?.instance(id);
-        let mut cmd = redis::cmd("HKEYS");
-        cmd.arg(&key);
-        let names: Vec<String> = self.typed(id, self.command("read", &cmd).await)?;
-        let (payloads, plain): (Vec<&str>, Vec<&str>) = names
-            .iter()
-            .map(String::as_str)
-            .partition(|n| is_payload(n));
-        if plain.is_empty() {
-            return Ok(None);
-        }
-        let Some(fields) = self.read(id, &plain).await? else {
-            return Ok(None);
-        };
-        let mut pipe = redis::pipe();
-        for name in &payloads {
-            pipe.cmd("HSTRLEN").arg(&key).arg(*name);
-        }
-        let lengths: Vec<usize> = if payloads.is_empty() {
-            Vec::new()
-        } else {
-            self.pipeline("read", &pipe).await?
-        };
-        let mut values = BTreeMap::new();
-        for (name, length) in payloads.iter().zip(lengths) {
-            let field: ValueField = name
-                .parse()
-                .map_err(|e: crate::ids::IdError| self.corrupt(id, name, e.to_string()))?;
-            values.insert(field, length);
-        }
-        snapshot(&fields, values).map(Some)
     }
 
     pub(super) async fn errors(&self, id: &InstanceId) -> Result<Vec<ErrorRecord>, StoreError> {

@@ -300,7 +300,7 @@ impl Inspect for RedisStore {
     }
 
     async fn snapshot(&self, id: &InstanceId) -> Result<Option<Snapshot>, StoreError> {
-        self.0.snapshot(id).await
+        scripts::snapshot::call(&self.0, id).await
     }
 
     async fn errors(&self, id: &InstanceId) -> Result<Vec<ErrorRecord>, StoreError> {

@@ -8,6 +8,7 @@ pub(super) mod publish;
 pub(super) mod release;
 pub(super) mod remove;
 pub(super) mod settle;
+pub(super) mod snapshot;
 pub(super) mod start;
 pub(super) mod tick;
 pub(super) mod watch;
