@@ -4,7 +4,7 @@ mod connect;
 mod demo;
 mod worker;
 
-use std::process::ExitCode;
+use std::{io::IsTerminal, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 
@@ -32,6 +32,7 @@ async fn main() -> ExitCode {
             tracing_subscriber::EnvFilter::try_from_env("TENURE_LOG")
                 .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(cli.command.log_level())),
         )
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
         .init();
     let done = match cli.command {
