@@ -55,7 +55,7 @@ async fn simulate(scenario: &Scenario, logs: Logs) -> Outcome {
     world.begin();
     let begin = Instant::now();
     while begin.elapsed() < tuning.trouble && !chaos.is_violated() {
-        sleep(Duration::from_secs(1)).await;
+        sleep(Duration::from_secs(2)).await;
         world.check_always().await;
     }
     let healed_in = match scenario.mode {
