@@ -42,7 +42,7 @@ impl ClaimRequest {
     pub const MAX_WANT: u16 = 256;
     /// The most lists of one call.
     pub const MAX_LISTS: usize = 64;
-    /// The most bytes of input in one reply; a larger input is left for [`Store::values`](crate::store::Store::values).
+    /// The most bytes of input in one reply; a larger input is left for [`Inspect::values`](crate::store::Inspect::values).
     pub const MAX_INPUT: usize = 256 * 1024;
 }
 
