@@ -17,7 +17,7 @@ use super::{
     handle::WorkerSummary,
     health::{Contact, Health},
     keeper::KeeperBell,
-    settle::Commit,
+    settle::{self, Commit},
 };
 use crate::{
     ids::Partition,
@@ -171,6 +171,12 @@ impl Core {
         partition: Partition,
         settlement: Settlement,
     ) -> Result<SettleReply, SettleFailure> {
+        if settle::is_large(&settlement) {
+            return settle::alone(self, partition, settlement)
+                .await
+                .ok_or(SettleFailure::Stopped)?
+                .map_err(|error| SettleFailure::Store(Arc::new(error)));
+        }
         let (reply, answer) = oneshot::channel();
         let settler = &self.settlers[usize::from(partition.number())];
         settler

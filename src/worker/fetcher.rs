@@ -123,9 +123,21 @@ impl Fetcher {
     fn launch(&mut self) {
         let now = Instant::now();
         let count = self.lanes.len();
+        // The store remembers one call of a worker in each partition: until a lost reply is had, no other lane may call.
+        let unanswered: HashSet<Partition> = self
+            .lanes
+            .iter()
+            .filter(|lane| lane.unanswered.is_some())
+            .map(|lane| lane.partition)
+            .collect();
+        let may_call = |lane: &Lane| {
+            lane.is_due(now)
+                && self.core.is_present(lane.partition)
+                && (lane.unanswered.is_some() || !unanswered.contains(&lane.partition))
+        };
         let mut due: Vec<usize> = (0..count)
             .map(|step| (self.turn + step) % count)
-            .filter(|&i| self.lanes[i].is_due(now) && self.core.is_present(self.lanes[i].partition))
+            .filter(|&i| may_call(&self.lanes[i]))
             .collect();
         let mut partitions = self.busy.clone();
         due.retain(|&i| partitions.insert(self.lanes[i].partition));
@@ -141,10 +153,14 @@ impl Fetcher {
         let config = &self.core.config;
         if let Some(unanswered) = &self.lanes[index].unanswered {
             let request = unanswered.request.clone();
-            let Ok(permits) = self.core.reserve(usize::from(request.want)) else {
+            if let Ok(permits) = self.core.reserve(usize::from(request.want)) {
+                return self.call(index, permits, request);
+            }
+            if !self.lanes[index].is_forgotten() {
                 return;
-            };
-            return self.call(index, permits, request);
+            }
+            // So many slots may never be free at once while other lanes take each that is.
+            self.lanes[index].give_up();
         }
         let share = self
             .core

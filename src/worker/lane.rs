@@ -136,6 +136,12 @@ impl Lane {
         }
     }
 
+    /// Whether a repeat of the call would not bring its claims any more: the store has forgotten them.
+    pub(crate) fn is_forgotten(&self) -> bool {
+        let since = self.unanswered.as_ref().map(|unanswered| unanswered.since);
+        since.is_some_and(|since| since.elapsed() >= Self::REMEMBERED)
+    }
+
     /// After the answer.
     pub(crate) fn answered(&mut self, want: u16, reply: &ClaimReply, poll: Duration) {
         self.unanswered = None;

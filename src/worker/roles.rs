@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// How long the last words to the store may take.
-const LEAVE: Duration = Duration::from_secs(2);
+pub(super) const LEAVE: Duration = Duration::from_secs(2);
 
 /// The roles that run as tasks, by name.
 #[derive(Debug, Default)]

@@ -3,9 +3,15 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::sleep,
+};
 
-use super::core::{Core, Inboxes};
+use super::{
+    core::{Core, Inboxes},
+    roles::LEAVE,
+};
 use crate::{
     backoff::Backoff,
     ids::Partition,
@@ -77,14 +83,14 @@ impl Settler {
 
     /// Stores a batch, however long the store is away: the items stay the same, so a repeat is safe.
     async fn commit(&self, batch: Vec<Commit>) {
-        match self.send(&batch).await {
+        match send(&self.core, self.partition, items(&batch)).await {
             Ok(replies) => answer(batch, replies),
             Err(error) if batch.len() == 1 => answer_error(batch, error),
             // One item that the store cannot digest must not take the others with it.
             Err(_) => {
                 for commit in batch {
                     let one = vec![commit];
-                    match self.send(&one).await {
+                    match send(&self.core, self.partition, items(&one)).await {
                         Ok(replies) => answer(one, replies),
                         Err(error) => answer_error(one, error),
                     }
@@ -92,31 +98,69 @@ impl Settler {
             }
         }
     }
+}
 
-    async fn send(&self, batch: &[Commit]) -> Result<Vec<SettleReply>, StoreError> {
-        let request = SettleRequest {
-            partition: self.partition,
-            worker: self.core.config.worker.clone(),
-            ttl: self.core.config.claim_ttl,
-            items: batch.iter().map(|c| c.settlement.clone()).collect(),
-        };
-        let mut backoff = Backoff::new();
-        loop {
-            match self.core.store.settle(request.clone()).await {
-                Ok(replies) => {
-                    self.core.health.heard();
-                    return Ok(replies);
-                }
-                Err(error) if error.is_retryable() => {
-                    if backoff.is_fresh() {
-                        tracing::warn!(worker = %self.core.config.worker, partition = %self.partition, results = batch.len(), %error, "results cannot be stored yet; they are kept and sent again");
-                    }
-                    tokio::time::sleep(backoff.delay()).await;
-                }
-                Err(error) => return Err(error),
+fn items(batch: &[Commit]) -> Vec<Settlement> {
+    batch.iter().map(|c| c.settlement.clone()).collect()
+}
+
+/// One call, repeated for as long as it may succeed.
+async fn send(
+    core: &Core,
+    partition: Partition,
+    items: Vec<Settlement>,
+) -> Result<Vec<SettleReply>, StoreError> {
+    let request = SettleRequest {
+        partition,
+        worker: core.config.worker.clone(),
+        ttl: core.config.claim_ttl,
+        items,
+    };
+    let mut backoff = Backoff::new();
+    loop {
+        match core.store.settle(request.clone()).await {
+            Ok(replies) => {
+                core.health.heard();
+                return Ok(replies);
             }
+            Err(error) if error.is_retryable() => {
+                if backoff.is_fresh() {
+                    tracing::warn!(worker = %core.config.worker, %partition, results = request.items.len(), %error, "results cannot be stored yet; they are kept and sent again");
+                }
+                sleep(backoff.delay()).await;
+            }
+            Err(error) => return Err(error),
         }
     }
+}
+
+/// From this many bytes on a result goes alone: a transfer that takes long, or that the line never lets through, must
+/// hold up no other.
+const LARGE: usize = 256 * 1024;
+
+/// Whether a settlement does not go through the settler.
+pub(crate) fn is_large(settlement: &Settlement) -> bool {
+    output_len(settlement) > LARGE
+}
+
+/// Stores one large result; nothing when the worker stops and has no more time.
+pub(crate) async fn alone(
+    core: &Core,
+    partition: Partition,
+    settlement: Settlement,
+) -> Option<Result<SettleReply, StoreError>> {
+    let too_late = async {
+        core.abort.cancelled().await;
+        sleep(LEAVE).await;
+    };
+    let replies = tokio::select! {
+        biased;
+        replies = send(core, partition, vec![settlement]) => replies,
+        () = too_late => return None,
+    };
+    replies
+        .map(|replies| replies.into_iter().next())
+        .transpose()
 }
 
 fn output_len(settlement: &Settlement) -> usize {

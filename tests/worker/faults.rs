@@ -311,3 +311,64 @@ fn a_blocked_runtime_keeps_its_claims() {
     a.join().unwrap();
     assert_eq!(runs.load(Ordering::SeqCst), 1);
 }
+
+// case 76: the other way.
+#[tokio::test]
+async fn a_large_result_that_does_not_get_through_holds_up_no_other() {
+    let large = Workflow::builder("large")
+        .task("a", |n: usize| async move { anyhow::Ok("x".repeat(n)) })
+        .build()
+        .unwrap();
+    let calls = Arc::new(AtomicU32::new(0));
+    let small = counting(&calls);
+    let store = Flaky::new(MemoryStore::new());
+    store.set_too_narrow(true);
+    let _worker = quick(store.clone())
+        .workflow(&large)
+        .workflow(&small)
+        .build()
+        .unwrap()
+        .spawn();
+    let client = Client::new(store.inner.clone());
+    let held_up = client.start(&large, 300 * 1024).await.unwrap();
+    until("the large result is sent", async || {
+        store.calls("large") > 0
+    })
+    .await;
+    let handle = client.start(&small, 1).await.unwrap();
+    assert_eq!(handle.result_within(SOON).await.unwrap(), 3);
+    store.set_too_narrow(false);
+    let result = held_up.result_within(SOON).await.unwrap();
+    assert_eq!(result.len(), 300 * 1024);
+    let tasks = held_up.snapshot().await.unwrap().tasks;
+    assert_eq!(tasks[&task("a")].attempt, 1, "it was kept and sent again");
+}
+
+// case 22: more lists than one call may name; the store remembers only one call.
+#[tokio::test]
+async fn claims_of_a_lost_reply_are_had_before_other_lists_are_asked() {
+    let flows: Vec<Workflow<u32, u32>> = (0..65)
+        .map(|n| {
+            Workflow::builder(format!("flow-{n}"))
+                .task("a", |n: u32| async move { anyhow::Ok(n) })
+                .build()
+                .unwrap()
+        })
+        .collect();
+    let store = Flaky::new(MemoryStore::new());
+    let client = Client::new(store.inner.clone());
+    let mut handles = Vec::new();
+    for flow in &flows {
+        handles.push(client.start(flow, 1).await.unwrap());
+    }
+    store.fail("claim", Fault::LoseReply, 1);
+    let _worker = quick(store.clone())
+        .claim_ttl(Duration::from_secs(60))
+        .workflows(&flows)
+        .build()
+        .unwrap()
+        .spawn();
+    for handle in handles {
+        handle.result_within(SOON).await.unwrap();
+    }
+}

@@ -20,8 +20,8 @@ use tenure::{
     store::{
         ClaimReply, ClaimRequest, ControlReply, ControlRequest, Counts, ErrorRecord, ExtendRequest,
         Finished, Header, Held, Hints, Inspect, ReleaseReply, ReleaseRequest, SettleReply,
-        SettleRequest, Snapshot, StartItem, StartReply, Status, StatusEvents, Store, StoreError,
-        TickReply, TickRequest, memory::MemoryStore,
+        SettleRequest, Settlement, Snapshot, StartItem, StartReply, Status, StatusEvents, Store,
+        StoreError, TickReply, TickRequest, Verdict, memory::MemoryStore,
     },
     time::Timestamp,
 };
@@ -44,6 +44,7 @@ struct State {
     calls: Mutex<HashMap<&'static str, usize>>,
     most_claimed: AtomicUsize,
     wants: Mutex<Vec<u16>>,
+    too_narrow: AtomicBool,
 }
 
 /// A [`MemoryStore`] behind a bad line.
@@ -73,6 +74,11 @@ impl Flaky {
     /// Whether every call is refused.
     pub(crate) fn set_away(&self, away: bool) {
         self.state.away.store(away, Ordering::SeqCst);
+    }
+
+    /// Whether results of over 256 KiB never get through.
+    pub(crate) fn set_too_narrow(&self, narrow: bool) {
+        self.state.too_narrow.store(narrow, Ordering::SeqCst);
     }
 
     /// How many calls of this name were made.
@@ -164,6 +170,18 @@ impl Store for Flaky {
     }
 
     async fn settle(&self, request: SettleRequest) -> Result<Vec<SettleReply>, StoreError> {
+        let large = |item: &Settlement| match &item.verdict {
+            Verdict::Completed { output, .. } => {
+                output.as_ref().is_some_and(|o| o.len() > 256 * 1024)
+            }
+            Verdict::Retry { .. } | Verdict::Failed { .. } => false,
+        };
+        if self.state.too_narrow.load(Ordering::SeqCst) && request.items.iter().any(large) {
+            *self.state.calls.lock().unwrap().entry("large").or_default() += 1;
+            return Err(StoreError::Timeout {
+                timeout: Duration::from_secs(30),
+            });
+        }
         self.through("settle", self.inner.settle(request)).await
     }
 
