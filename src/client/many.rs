@@ -76,7 +76,7 @@ fn chunks(items: Vec<Placed>) -> Vec<Vec<Placed>> {
     let mut chunks: Vec<Vec<Placed>> = Vec::new();
     let mut bytes = 0;
     for item in items {
-        let len = item.1.input.len();
+        let len = item.1.payload_len();
         match chunks.last_mut() {
             Some(last)
                 if last.len() < StartItem::MAX_ITEMS && bytes + len <= StartItem::MAX_BYTES =>
@@ -138,6 +138,10 @@ mod tests {
     };
 
     fn item(len: usize) -> Placed {
+        labelled(len, None)
+    }
+
+    fn labelled(len: usize, meta: Option<Bytes>) -> Placed {
         let item = StartItem {
             id: InstanceId::unique(),
             run: RunId::unique(),
@@ -148,7 +152,7 @@ mod tests {
             begin: Begin::Now,
             first: Vec::new(),
             input: Bytes::from(vec![0; len]),
-            meta: None,
+            meta,
             max_crashes: 0,
             waiter: None,
         };
@@ -162,5 +166,8 @@ mod tests {
         assert_eq!(lens((0..5).map(|_| item(400 * 1024)).collect()), [2, 2, 1]);
         assert_eq!(lens(vec![item(10), item(2 << 20), item(10)]), [1, 1, 1]);
         assert!(lens(Vec::new()).is_empty());
+        let labels = || Some(Bytes::from(vec![0; 200 * 1024]));
+        let items = (0..5).map(|_| labelled(200 * 1024, labels())).collect();
+        assert_eq!(lens(items), [2, 2, 1], "labels count too");
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     engine,
     ids::{IdError, InstanceId, RunId, WorkflowName},
     options,
-    store::{Begin, IdPolicy, StartItem, StartReply, Store},
+    store::{Begin, IdPolicy, StartItem, StartReply, Store, StoreError},
     workflow::{Graph, Startable},
 };
 
@@ -252,6 +252,11 @@ pub(crate) fn prepare(
             size,
             limit,
         });
+    }
+    let size = item.payload_len() - size;
+    if size > limit {
+        let what = format!("the labels of `{}`", item.id);
+        return Err(StoreError::TooLarge { what, size, limit }.into());
     }
     Ok(item)
 }

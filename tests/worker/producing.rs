@@ -181,6 +181,12 @@ async fn an_input_over_the_limit_is_refused_with_both_numbers_and_its_neighbours
         } => {}
         other => panic!("{other}"),
     }
+    let labelled = Start::new("short".to_owned()).label("long", "x".repeat(500));
+    let items = [Start::new("short".to_owned()), labelled];
+    let answers = client.start_many(&flow, items).await;
+    assert!(answers[0].is_ok());
+    let error = answers[1].as_ref().unwrap_err().to_string();
+    assert!(error.contains("the labels of"), "{error}");
 }
 
 // case 55 case 22

@@ -44,7 +44,7 @@ impl Bounds {
                     given: format!("{} of `{}`", item.first.len(), item.id),
                 });
             }
-            total += item.input.len() + meta;
+            total += item.payload_len();
         }
         if items.len() > 1 {
             at_most(

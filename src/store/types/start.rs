@@ -44,6 +44,11 @@ impl StartItem {
     pub const MAX_ITEMS: usize = 500;
     /// The most bytes of payload in one call of several items; a single item may be larger.
     pub const MAX_BYTES: usize = 1 << 20;
+
+    /// What counts towards [`StartItem::MAX_BYTES`].
+    pub(crate) fn payload_len(&self) -> usize {
+        self.input.len() + self.meta.as_ref().map_or(0, Bytes::len)
+    }
 }
 
 /// When the first nodes become ready.
