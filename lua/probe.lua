@@ -16,7 +16,8 @@ local function may(command, key, ...)
   local reply = not missing and try(command, key, ...)
   local said = type(reply) == 'table' and reply.err
   if not said then return end
-  if find(said, 'user', 1, true) or find(said, 'NOPERM', 1, true) or find(said, 'ACL failure', 1, true) then
+  -- Not "user" alone: before 7.0 every error of a script names `@user_script`.
+  if find(said, 'executing the script', 1, true) or find(said, 'NOPERM', 1, true) or find(said, 'ACL failure', 1, true) then
     missing = { 'missing', command, key, said }
   else
     error(said, 0)

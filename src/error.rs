@@ -42,7 +42,7 @@ pub enum StoreError {
     Login,
     /// The user lacks a right that Tenure needs.
     #[error(
-        "the store's user may not {missing}; grant it `~{{{namespace}:*`, `~{{{namespace}}}:*`, `&{{{namespace}:*` and the commands in README.md"
+        "the store's user may not {missing}; grant it `~{{{namespace}:*`, `~{{{namespace}}}:*`, `&{{{namespace}:*` and the commands in lua/README.md"
     )]
     Right {
         /// What is not allowed, as the server says it.

@@ -283,6 +283,20 @@ async fn a_server_that_becomes_a_replica_is_a_moment_and_not_the_end() {
     start(&store, item("order-1")).await;
 }
 
+#[tokio::test]
+async fn a_master_without_its_replicas_is_a_moment_and_not_the_end() {
+    let server = RedisServer::start();
+    let store = store(&server).await;
+    server.run::<()>(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
+    let refused = store
+        .start(partition(&store, P0), vec![item("order-1")])
+        .await;
+    let refused = refused.expect_err("no replica is there");
+    assert!(matches!(refused, StoreError::Moment { .. }), "{refused:?}");
+    server.run::<()>(&["CONFIG", "SET", "min-replicas-to-write", "0"]);
+    start(&store, item("order-1")).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_separate_store_works_on_a_runtime_of_its_own() {
     let server = RedisServer::start();

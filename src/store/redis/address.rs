@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use redis::{
-    Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo,
+    Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, TlsMode,
     io::tcp::{TcpSettings, socket2::TcpKeepalive},
     sentinel::{SentinelClientBuilder, SentinelServerType},
 };
@@ -15,6 +15,12 @@ use crate::error::StoreError;
 pub(super) fn shown(url: &str) -> String {
     let (scheme, rest) = url.split_once(':').unwrap_or(("", url));
     let rest = rest.trim_start_matches("//");
+    // The address of a socket has its password among the parameters, where an `@` may stand too; in all others it stands
+    // in front of the last `@`, and may hold whatever ends an address.
+    let rest = match rest.split_once('?') {
+        Some((path, _)) if scheme.ends_with("unix") => path,
+        _ => rest,
+    };
     let rest = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
     let rest = rest.split(['?', '#']).next().unwrap_or_default();
     if scheme.is_empty() {
@@ -142,6 +148,14 @@ pub(super) fn sentinel(
             builder = builder.set_client_to_redis_password(password);
         }
         builder = builder.set_client_to_redis_tcp_settings(data.tcp_settings().clone());
+        // A sentinel names a master by host and port: whether to encrypt only the address knows.
+        if let ConnectionAddr::TcpTls { insecure, .. } = data.addr() {
+            builder = builder.set_client_to_redis_tls_mode(if *insecure {
+                TlsMode::Insecure
+            } else {
+                TlsMode::Secure
+            });
+        }
     }
     let client = builder.build().map_err(refused)?;
     Ok(Server::Sentinel(tokio::sync::Mutex::new(client)))

@@ -117,8 +117,9 @@ impl RedisStoreBuilder {
     }
 
     /// Connects to the master of this name that Sentinels know, given as `redis://` addresses. User and password of the
-    /// data nodes are those of the address that the builder was made with, which names no server then; those of the
-    /// Sentinels are in their own addresses.
+    /// data nodes are those of the address that the builder was made with, which names no server then, and which is
+    /// `rediss://` where data nodes are to be spoken to in encrypted form. User and password of the Sentinels are those
+    /// of the first of their addresses.
     #[must_use]
     pub fn sentinel(
         mut self,
@@ -231,6 +232,8 @@ mod tests {
             "redis://user:s3cret@host:6379/0",
             "redis://:s3cret@host",
             "redis+unix:///run/redis.sock?user=u&pass=s3cret",
+            "redis+unix:///run/redis.sock?user=u&pass=at@s3cret",
+            "redis://user:a?b/s3cret@host",
             "redis+cluster://u:s3cret@a:1,b:2",
             "http://user:s3cret@host",
             "user:s3cret@host",

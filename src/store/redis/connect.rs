@@ -46,6 +46,18 @@ impl RedisStore {
     }
 }
 
+fn section_of(said: Value) -> HashMap<String, String> {
+    let text = match said {
+        Value::BulkString(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Value::VerbatimString { text, .. } => text,
+        _ => String::new(),
+    };
+    text.lines()
+        .filter_map(|line| line.split_once(':'))
+        .map(|(name, value)| (name.to_owned(), value.trim().to_owned()))
+        .collect()
+}
+
 /// A key of a type that no version of Tenure writes there.
 fn foreign<T>(inner: &Inner, result: Result<T, StoreError>) -> Result<T, StoreError> {
     match result {
@@ -135,7 +147,8 @@ impl Inner {
             }
             Err(error @ (StoreError::Right { .. } | StoreError::Server { .. })) => {
                 tracing::debug!(%error, "the server does not say what it is by HELLO");
-                self.info("server").await.unwrap_or_default()
+                let nodes = self.info("server").await.unwrap_or_default();
+                nodes.into_iter().next().unwrap_or_default()
             }
             Err(error) => return Err(error),
         };
@@ -184,19 +197,18 @@ impl Inner {
             .collect())
     }
 
-    async fn info(&self, section: &str) -> Result<HashMap<String, String>, StoreError> {
+    /// A section of what the server says of itself; of a cluster each master's.
+    async fn info(&self, section: &str) -> Result<Vec<HashMap<String, String>>, StoreError> {
         let mut cmd = redis::cmd("INFO");
         cmd.arg(section);
-        let text: String = match self.command("connect", &cmd).await? {
-            Value::BulkString(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-            Value::VerbatimString { text, .. } => text,
-            _ => String::new(),
-        };
-        Ok(text
-            .lines()
-            .filter_map(|line| line.split_once(':'))
-            .map(|(name, value)| (name.to_owned(), value.trim().to_owned()))
-            .collect())
+        let value: Value = self.command("connect", &cmd).await?;
+        Ok(match value {
+            Value::Map(nodes) => nodes
+                .into_iter()
+                .map(|(_, said)| section_of(said))
+                .collect(),
+            said => vec![section_of(said)],
+        })
     }
 
     /// The number of partitions that is stored at a key, or else this one, which is stored then. It is read first:
@@ -235,23 +247,27 @@ impl Inner {
     /// What can lose data, in one sentence each. Never a reason to refuse, and nothing if the user may not ask.
     async fn warn(&self) {
         let memory = self.info("memory").await.unwrap_or_default();
-        let policy = memory.get("maxmemory_policy").map(String::as_str);
-        if let Some(policy) = policy.filter(|policy| *policy != "noeviction") {
+        let mut policies = memory
+            .iter()
+            .filter_map(|node| node.get("maxmemory_policy"));
+        if let Some(policy) = policies.find(|policy| *policy != "noeviction") {
             tracing::warn!(
                 server = %self.settings.shown,
                 "the eviction policy is `{policy}`: when memory runs out Redis removes workflow data; set maxmemory-policy to noeviction"
             );
         }
         let persistence = self.info("persistence").await.unwrap_or_default();
-        let is = |name: &str| persistence.get(name).map(String::as_str);
-        if is("aof_enabled") == Some("0") {
+        let says = |name: &str, what: &str| {
+            let mut nodes = persistence.iter();
+            nodes.any(|node| node.get(name).is_some_and(|said| said == what))
+        };
+        if says("aof_enabled", "0") {
             tracing::warn!(
                 server = %self.settings.shown,
                 "the append-only file is off: a crash of the server loses what was acknowledged since its last snapshot; set appendonly to yes"
             );
         }
-        if is("rdb_last_bgsave_status") == Some("err") || is("aof_last_write_status") == Some("err")
-        {
+        if says("rdb_last_bgsave_status", "err") || says("aof_last_write_status", "err") {
             tracing::warn!(
                 server = %self.settings.shown,
                 "the server cannot write its data to disk at present, a restart would lose it"

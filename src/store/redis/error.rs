@@ -23,7 +23,7 @@ pub(super) enum Failure {
 
 /// Words of the server that go by: nothing was written, and a little later the same call can succeed. The second part
 /// says whether another connection is needed (the server has become a replica, or is going away).
-const MOMENTS: [(&str, bool); 10] = [
+const MOMENTS: [(&str, bool); 12] = [
     ("READONLY", true),
     ("LOADING", true),
     ("MASTERDOWN", true),
@@ -34,6 +34,8 @@ const MOMENTS: [(&str, bool); 10] = [
     ("ASK ", false),
     ("BUSY ", false),
     ("MISCONF", false),
+    ("NOREPLICAS", false),
+    ("max number of clients", true),
 ];
 
 impl Failure {
@@ -159,5 +161,33 @@ fn missing_right(text: &str) -> String {
         Some(command) => format!("run `{command}`"),
         None if text.contains("key") => "touch the keys of the namespace".to_owned(),
         None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(code: ServerErrorKind, text: &str) -> Failure {
+        Failure::of(RedisError::from((
+            ErrorKind::Server(code),
+            "",
+            text.to_owned(),
+        )))
+    }
+
+    #[test]
+    fn what_the_server_refuses_only_for_now_is_tried_again() {
+        for text in [
+            "NOREPLICAS Not enough good replicas to write.",
+            "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk",
+            "max number of clients reached",
+            "Script attempted to access a non local key in a cluster node",
+        ] {
+            let failure = said(ServerErrorKind::ResponseError, text);
+            assert!(matches!(failure, Failure::Moment { .. }), "{failure:?}");
+        }
+        let failure = said(ServerErrorKind::ResponseError, "wrong number of arguments");
+        assert!(matches!(failure, Failure::Refused(_)), "{failure:?}");
     }
 }

@@ -132,7 +132,7 @@ impl Line {
                     PushKind::SUnsubscribe => {
                         let channel = push.data.into_iter().next();
                         let channel = channel.and_then(|name| String::from_redis_value(name).ok());
-                        if !channel.is_some_and(|name| leaving.contains(&name)) {
+                        if !channel.is_some_and(|name| leaving.remove(&name)) {
                             return None;
                         }
                     }
