@@ -321,3 +321,27 @@ async fn moving_a_slot_under_load_tears_no_instance() {
             .is_some()
     );
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_large_payload_has_ten_times_as_long() {
+    let cluster = RedisCluster::start();
+    let store = RedisStore::builder(cluster.url())
+        .response_timeout(Duration::from_millis(200))
+        .connect()
+        .await
+        .expect("a store");
+    let home = partition(&store, 0);
+    let mut large = item("order-1");
+    large.input = vec![0; 300 * 1024].into();
+    start(&store, item("order-0")).await;
+    cluster.run_for::<()>("{tenure:0}:meta", &["CLIENT", "PAUSE", "800"]);
+    let (small, large) = tokio::join!(
+        store.start(home, vec![item("order-2")]),
+        store.start(home, vec![large]),
+    );
+    assert!(
+        matches!(small, Err(StoreError::Timeout { .. })),
+        "{small:?}"
+    );
+    large.expect("a start that takes its time");
+}

@@ -103,14 +103,11 @@ pub(super) fn cluster(urls: &[String], timeout: Duration) -> Result<Server, Stor
         .iter()
         .map(|url| info(url, timeout))
         .collect::<Result<Vec<_>, _>>()?;
-    let client = cluster_client(&nodes, timeout)
+    // Here and not with the first connection, so that an address that cannot be used says so by name.
+    cluster_client(&nodes, timeout)
         .build()
         .map_err(|e| address(first, e))?;
-    Ok(Server::Cluster {
-        client,
-        nodes,
-        timeout,
-    })
+    Ok(Server::Cluster { nodes, timeout })
 }
 
 pub(super) fn sentinel(

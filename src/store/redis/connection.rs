@@ -26,7 +26,6 @@ pub(super) enum Server {
     One(Client),
     Sentinel(tokio::sync::Mutex<SentinelClient>),
     Cluster {
-        client: ClusterClient,
         nodes: Vec<ConnectionInfo>,
         timeout: Duration,
     },
@@ -50,7 +49,9 @@ impl Server {
                     .get_async_connection_with_config(&config)
                     .await
                     .map(Wire::One),
-                Self::Cluster { client, .. } => {
+                // Not of one client for all: its overall timeout is that of the client, and large calls have another.
+                Self::Cluster { nodes, .. } => {
+                    let client = cluster_client(nodes, timeout).build()?;
                     client.get_async_connection().await.map(Wire::Cluster)
                 }
             }
