@@ -23,7 +23,7 @@ async fn starts_are_refused_with_a_typed_error_and_everything_else_passes() {
     let store = store(&server).await;
     start_many(&store, "order-", 20).await;
     let claims = claim(&store, "w", 4).await.claims;
-    limit(&server, "1mb");
+    limit(&server, "100kb");
     let home = partition(&store, P0);
     let refused = store
         .start(home, vec![item("late-1"), item("late-2")])
