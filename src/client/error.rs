@@ -160,12 +160,15 @@ impl From<StoreError> for ClientError {
 }
 
 impl ClientError {
-    /// Whether the same call may succeed later without a change by a person.
+    /// Whether the same call may succeed later without a change by a person, and can do no harm. An
+    /// [unknown](Self::Unknown) start is not: without an id of its own a second call would start a second instance.
+    /// Look for the id that the error names, or start that id again with
+    /// [`UseExisting`](crate::IdPolicy::UseExisting).
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Store(error) => error.is_retryable(),
-            Self::Unknown { .. } | Self::TimedOut { .. } | Self::UnknownWorkflow { .. } => true,
+            Self::TimedOut { .. } | Self::UnknownWorkflow { .. } => true,
             _ => false,
         }
     }

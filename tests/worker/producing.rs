@@ -214,7 +214,7 @@ async fn a_start_without_any_answer_is_unknown() {
     store.set_away(true);
     let error = client.start(&flow, 1).id("i").await.unwrap_err();
     assert!(
-        matches!(error, ClientError::Unknown { .. }) && error.is_retryable(),
+        matches!(error, ClientError::Unknown { .. }) && !error.is_retryable(),
         "{error}"
     );
     let errors = client
