@@ -16,8 +16,8 @@
 
 mod error;
 mod handle;
+mod list;
 mod many;
-mod meta;
 mod producer;
 mod repeat;
 mod start;
@@ -26,7 +26,8 @@ mod waiters;
 pub use self::{
     error::ClientError,
     handle::{Handle, Untyped},
-    meta::StartMeta,
+    list::{Cursor, Filter, Page},
     producer::Client,
     start::{Start, StartRequest},
 };
+pub use crate::store::StartMeta;

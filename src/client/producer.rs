@@ -18,8 +18,11 @@ use super::{
     waiters::{Waiter, Waiters},
 };
 use crate::{
-    ids::{InstanceId, MailboxId, RunId, RunTail, WorkflowName},
-    store::{Control, ControlReply, ControlRequest, IntoStore, Store},
+    ids::{InstanceId, MailboxId, Partition, RunId, RunTail, WorkflowName},
+    store::{
+        Control, ControlReply, ControlRequest, Counts, DefinitionRecord, IntoStore, ListRecord,
+        Store, WorkerRecord,
+    },
     workflow::{Graph, Startable},
 };
 
@@ -162,6 +165,48 @@ impl Client {
         actor: impl Into<String>,
     ) -> Result<(), ClientError> {
         self.handle(id).await?.terminate(reason, actor).await
+    }
+
+    /// How much there is of what, in all partitions: entries of live instances where they stand, finished instances by
+    /// status. Cheap: lengths of lists and sets. Not of one moment.
+    ///
+    /// # Errors
+    /// [`ClientError::Store`].
+    pub async fn counts(&self) -> Result<Counts, ClientError> {
+        let mut total = Counts::default();
+        for partition in Partition::all(self.partitions()) {
+            total.add(self.inner.store.counts(partition).await?);
+        }
+        Ok(total)
+    }
+
+    /// The ready lists of all partitions: how much waits in each, for how long at most, and who is parked at it.
+    ///
+    /// # Errors
+    /// [`ClientError::Store`].
+    pub async fn lists(&self) -> Result<Vec<(Partition, ListRecord)>, ClientError> {
+        let mut all = Vec::new();
+        for partition in Partition::all(self.partitions()) {
+            let lists = self.inner.store.lists(partition).await?;
+            all.extend(lists.into_iter().map(|list| (partition, list)));
+        }
+        Ok(all)
+    }
+
+    /// The workers that live, as they said themselves at most 30 s ago; one that died is listed for up to 90 s.
+    ///
+    /// # Errors
+    /// [`ClientError::Store`].
+    pub async fn workers(&self) -> Result<Vec<WorkerRecord>, ClientError> {
+        Ok(self.inner.store.workers().await?)
+    }
+
+    /// The definitions that workers have published.
+    ///
+    /// # Errors
+    /// [`ClientError::Store`].
+    pub async fn definitions(&self) -> Result<Vec<DefinitionRecord>, ClientError> {
+        Ok(self.inner.store.definitions().await?)
     }
 
     /// The store.

@@ -4,15 +4,13 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use futures_util::future::BoxFuture;
 
-use super::{
-    error::ClientError, handle::Handle, meta::StartMeta, producer::Client, repeat::repeat,
-};
+use super::{error::ClientError, handle::Handle, producer::Client, repeat::repeat};
 use crate::{
     codec::CodecError,
     engine,
     ids::{IdError, InstanceId, RunId, WorkflowName},
     options,
-    store::{Begin, IdPolicy, StartItem, StartReply, Store, StoreError},
+    store::{Begin, IdPolicy, StartItem, StartMeta, StartReply, Store, StoreError},
     workflow::{Graph, Startable},
 };
 

@@ -85,6 +85,11 @@ impl Partition {
         (0..count.get()).map(Self)
     }
 
+    /// A partition as it was written down; whether there is one, the store says.
+    pub(crate) fn from_number(number: u16) -> Self {
+        Self(number)
+    }
+
     /// The number in the hash tag.
     #[must_use]
     pub fn number(self) -> u16 {

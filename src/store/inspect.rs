@@ -3,7 +3,10 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use super::{ErrorRecord, Status, StoreError, TaskRecord};
+use super::{
+    DefinitionRecord, ErrorRecord, ListRecord, Place, Position, Scan, Status, StoreError,
+    Summaries, TaskRecord, WorkerRecord,
+};
 use crate::{
     ids::{
         DefinitionHash, InstanceId, ListName, Partition, QueueName, RunId, TaskName, Ticket,
@@ -88,6 +91,51 @@ pub trait Inspect: Send + Sync {
         list: &ListName,
         limit: usize,
     ) -> Result<Vec<Ticket>, StoreError>;
+
+    /// A piece of a place, at most `limit` of what stands there. Work is bounded by `limit`, save that a set of less than
+    /// 128 members is read at once.
+    ///
+    /// What stands in its place from the first piece to the last is in at least one of them. What comes or goes meanwhile
+    /// may be missed, or seen twice.
+    ///
+    /// # Errors
+    /// [`StoreError::Request`] for a position of another place or store; else the connection's.
+    async fn scan(
+        &self,
+        partition: Partition,
+        place: &Place,
+        from: Option<&Position>,
+        limit: usize,
+    ) -> Result<Scan, StoreError>;
+
+    /// What a listing shows of instances of one partition; not of one moment.
+    ///
+    /// # Errors
+    /// The connection's.
+    async fn summaries(
+        &self,
+        partition: Partition,
+        ids: &[InstanceId],
+    ) -> Result<Summaries, StoreError>;
+
+    /// All ready lists that anything was ever put into, by name, empty ones included.
+    ///
+    /// # Errors
+    /// The connection's.
+    async fn lists(&self, partition: Partition) -> Result<Vec<ListRecord>, StoreError>;
+
+    /// The workers that have said something of themselves and are believed to live, by id; at most
+    /// [`WorkerRecord::MOST`].
+    ///
+    /// # Errors
+    /// The connection's.
+    async fn workers(&self) -> Result<Vec<WorkerRecord>, StoreError>;
+
+    /// The definitions that were published, by name and hash.
+    ///
+    /// # Errors
+    /// The connection's.
+    async fn definitions(&self) -> Result<Vec<DefinitionRecord>, StoreError>;
 
     /// Who holds the claim key of a task, and for how long, in milliseconds; `None` if there is no key.
     ///
@@ -187,6 +235,24 @@ pub struct Finished {
     pub at: Timestamp,
 }
 
+impl Finished {
+    /// As it is stored: `<ms>\0<id>\0<run tail>`.
+    pub(crate) fn parse(entry: &str) -> Option<Self> {
+        let mut parts = entry.splitn(3, '\0');
+        Some(Self {
+            at: Timestamp::from_millis(parts.next()?.parse().ok()?),
+            id: InstanceId::stored(parts.next()?).ok()?,
+            tail: parts.next()?.parse().ok()?,
+        })
+    }
+}
+
+impl std::fmt::Display for Finished {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}\0{}\0{}", self.at, self.id, self.tail)
+    }
+}
+
 /// How much there is of what, in one partition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -196,8 +262,29 @@ pub struct Counts {
     pub delayed: usize,
     /// Claimed tasks.
     pub running: usize,
+    /// Instances that only wait for signals or children.
+    pub waiting: usize,
+    /// Paused instances.
+    pub paused: usize,
     /// Finished instances of each status, as far as they are kept.
     pub finished: BTreeMap<Status, usize>,
     /// Entries that were set aside.
     pub aside: usize,
+}
+
+impl Counts {
+    /// Adds those of another partition.
+    pub fn add(&mut self, other: Self) {
+        for (list, count) in other.ready {
+            *self.ready.entry(list).or_default() += count;
+        }
+        for (status, count) in other.finished {
+            *self.finished.entry(status).or_default() += count;
+        }
+        self.delayed += other.delayed;
+        self.running += other.running;
+        self.waiting += other.waiting;
+        self.paused += other.paused;
+        self.aside += other.aside;
+    }
 }

@@ -5,7 +5,9 @@
 //! gets the answer it would have got.
 
 mod inspect;
+mod listing;
 pub mod memory;
+mod meta;
 mod record;
 pub mod redis;
 mod types;
@@ -17,6 +19,11 @@ use bytes::Bytes;
 
 pub use self::{
     inspect::{ControlRecord, Counts, Finished, Header, Inspect, JoinRecord, Snapshot},
+    listing::{
+        Announcement, DefinitionRecord, Found, ListRecord, Place, Position, Scan, Summaries,
+        Summary, WorkerRecord,
+    },
+    meta::StartMeta,
     record::{Status, TaskRecord, TaskState},
     types::{
         AsideEntry, Begin, ClaimNext, ClaimReply, ClaimRequest, Claimed, Clocks, Control,
@@ -107,6 +114,12 @@ pub trait Store: Inspect + fmt::Debug + Send + Sync + 'static {
         hash: DefinitionHash,
         definition: Bytes,
     ) -> Result<(), StoreError>;
+
+    /// A worker says what it is and does; nothing depends on it.
+    ///
+    /// # Errors
+    /// The connection's.
+    async fn announce(&self, announcement: Announcement) -> Result<(), StoreError>;
 
     /// The current definition of a name, for a client that has only the name.
     ///

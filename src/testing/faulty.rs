@@ -11,10 +11,11 @@ use crate::{
         ValueField, WorkerId, WorkflowName,
     },
     store::{
-        ClaimReply, ClaimRequest, ControlReply, ControlRequest, Counts, ErrorRecord, ExtendRequest,
-        Finished, Header, Held, Hint, Hints, Inspect, IntoStore, ReleaseReply, ReleaseRequest,
-        SettleReply, SettleRequest, Snapshot, StartItem, StartReply, Status, StatusEvents, Store,
-        StoreError, TickReply, TickRequest,
+        Announcement, ClaimReply, ClaimRequest, ControlReply, ControlRequest, Counts,
+        DefinitionRecord, ErrorRecord, ExtendRequest, Finished, Header, Held, Hint, Hints, Inspect,
+        IntoStore, ListRecord, Place, Position, ReleaseReply, ReleaseRequest, Scan, SettleReply,
+        SettleRequest, Snapshot, StartItem, StartReply, Status, StatusEvents, Store, StoreError,
+        Summaries, TickReply, TickRequest, WorkerRecord,
     },
     time::Timestamp,
 };
@@ -219,6 +220,11 @@ impl Store for FaultyStore {
         self.read(go).await
     }
 
+    async fn announce(&self, announcement: Announcement) -> Result<(), StoreError> {
+        let go = sending!(|store, announcement| store.announce(announcement));
+        self.read(go).await
+    }
+
     async fn definition(
         &self,
         workflow: &WorkflowName,
@@ -346,6 +352,45 @@ impl Inspect for FaultyStore {
     ) -> Result<Vec<Ticket>, StoreError> {
         let go = sending!(|store, list| async move { store.ready(partition, &list, limit).await });
         self.read(go).await
+    }
+
+    async fn scan(
+        &self,
+        partition: Partition,
+        place: &Place,
+        from: Option<&Position>,
+        limit: usize,
+    ) -> Result<Scan, StoreError> {
+        let from = from.cloned();
+        let go = sending!(|store, place, from| async move {
+            store.scan(partition, &place, from.as_ref(), limit).await
+        });
+        self.read(go).await
+    }
+
+    async fn summaries(
+        &self,
+        partition: Partition,
+        ids: &[InstanceId],
+    ) -> Result<Summaries, StoreError> {
+        let ids = ids.to_vec();
+        let go = sending!(|store, ids| async move { store.summaries(partition, &ids).await });
+        self.read(go).await
+    }
+
+    async fn lists(&self, partition: Partition) -> Result<Vec<ListRecord>, StoreError> {
+        let go = sending!(|store| async move { store.lists(partition).await });
+        self.read(go).await
+    }
+
+    async fn workers(&self) -> Result<Vec<WorkerRecord>, StoreError> {
+        self.read(sending!(|store| async move { store.workers().await }))
+            .await
+    }
+
+    async fn definitions(&self) -> Result<Vec<DefinitionRecord>, StoreError> {
+        self.read(sending!(|store| async move { store.definitions().await }))
+            .await
     }
 
     async fn claim_key(

@@ -47,6 +47,11 @@ impl Contact {
         self.last.fetch_max(elapsed + 1, Ordering::Relaxed);
     }
 
+    /// How long the worker has been there.
+    pub(crate) fn uptime(&self) -> Duration {
+        self.begin.elapsed()
+    }
+
     pub(crate) fn last(&self) -> Option<Duration> {
         let last = self.last.load(Ordering::Relaxed).checked_sub(1)?;
         Some(

@@ -6,7 +6,7 @@ use futures_util::{FutureExt, future::join_all};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::{config::Heartbeats, core::Core, handle::WorkerError, roles::panic_message};
+use super::{announce, config::Heartbeats, core::Core, handle::WorkerError, roles::panic_message};
 use crate::{
     backoff::Backoff,
     ids::Partition,
@@ -86,7 +86,8 @@ async fn beat_until(stop: CancellationToken, core: Arc<Core>, told: watch::Sende
 async fn beat_all(core: &Arc<Core>) {
     let store = own_store(core).await;
     let all = Partition::all(store.partitions());
-    join_all(all.map(|partition| beat_forever(core, &store, partition))).await;
+    let beats = join_all(all.map(|partition| beat_forever(core, &store, partition)));
+    tokio::join!(beats, announce::repeatedly(core, store.as_ref()));
 }
 
 /// A store with connections made on this thread's runtime: one shared with a blocked runtime would be blocked too.

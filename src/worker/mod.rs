@@ -9,6 +9,7 @@
 //! | keeper | timers, recovery, retention |
 //! | mailbox | passes hints to the others |
 
+mod announce;
 mod bell;
 mod builder;
 mod catalog;

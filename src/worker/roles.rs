@@ -8,6 +8,7 @@ use tokio::{
 };
 
 use super::{
+    announce,
     core::Core,
     fetcher::Fetcher,
     handle::{WorkerError, WorkerSummary},
@@ -135,7 +136,12 @@ async fn leave(core: &Core) {
             tracing::warn!(worker = %core.config.worker, %partition, %error, "the leave could not be told");
         }
     });
-    futures_util::future::join_all(all).await;
+    let store: &dyn Store = core.store.as_ref();
+    let farewell = timeout(LEAVE, store.announce(announce::farewell(core)));
+    let (_, told) = tokio::join!(futures_util::future::join_all(all), farewell);
+    if let Ok(Err(error)) = told {
+        tracing::debug!(worker = %core.config.worker, %error, "the worker is listed until its time is over");
+    }
 }
 
 /// Publishes the definitions, so that clients can start by name.

@@ -126,6 +126,20 @@ conformance! {
         a_control_names_the_run_it_means
         a_repeated_control_answers_as_before
         a_record_of_a_newer_version_is_left_untouched;
+    listing:
+        every_instance_is_listed_once_whatever_the_size_of_a_page
+        a_listing_shows_what_a_table_needs
+        filters_choose_by_all_that_they_name
+        what_stays_is_listed_while_others_come_and_go
+        finished_instances_are_listed_from_the_newest_while_more_end
+        traces_of_what_is_over_or_replaced_are_not_shown
+        unreadable_records_are_named_and_hide_nothing
+        a_listing_does_bounded_work_for_a_page
+        listings_cross_partitions
+        foreign_cursors_are_refused
+        lists_tell_what_waits_and_who_waits_for_it
+        workers_are_listed_until_they_are_silent
+        definitions_are_listed_with_the_current_one_marked;
     reads:
         values_of_an_older_run_are_not_there
         finished_instances_are_listed_from_an_offset

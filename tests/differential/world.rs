@@ -12,9 +12,9 @@ use tenure::{
     },
     store::{
         self, ClaimNext, ClaimRequest, Claimed, ControlRequest, ErrorKind, ErrorRecord,
-        ExtendRequest, Hint, Hints, Holding, Inspect, ReleaseRequest, Retention, SettleReply,
-        SettleRequest, Settlement, StartItem, Status, StatusEvents, Store, StoreError, TickRequest,
-        memory::Damage,
+        ExtendRequest, Found, Hint, Hints, Holding, Inspect, ListRecord, Place, ReleaseRequest,
+        Retention, SettleReply, SettleRequest, Settlement, StartItem, Status, StatusEvents, Store,
+        StoreError, TickRequest, memory::Damage,
     },
     time::Timestamp,
 };
@@ -379,6 +379,20 @@ impl<'s> World<'s> {
         both!(s, "running", |s| s.running(p0(), 1_000))?;
         both!(s, "delayed", |s| s.delayed(p0(), 1_000))?;
         both!(s, "counts", |s| s.counts(p0()))?;
+        let ids = IDS.map(id);
+        both!(s, "summaries", |s| s.summaries(p0(), &ids))?;
+        let lists = both!(s, "lists", |s| lists(s))?;
+        let lists = lists.into_iter().flatten().map(|l| Place::Ready(l.list));
+        let done = Status::ALL.into_iter().filter(|s| s.is_terminal());
+        let sets = [
+            Place::Delayed,
+            Place::Running,
+            Place::Waiting,
+            Place::Paused,
+        ];
+        for place in lists.chain(sets).chain(done.map(Place::Done)) {
+            both!(s, "place", |s| whole(s, &place))?;
+        }
         for status in Status::ALL.into_iter().filter(|s| s.is_terminal()) {
             both!(s, "finished", |s| s.finished(p0(), status, 0, 1_000))?;
         }
@@ -446,6 +460,27 @@ impl<'s> World<'s> {
             if memory.is_none_or(|event| event.id.as_str().starts_with(SENTINEL)) {
                 return Ok(());
             }
+        }
+    }
+}
+
+/// Ready lists with something in them: an empty one may be known to one store alone.
+async fn lists(store: &dyn Store) -> Result<Vec<ListRecord>, StoreError> {
+    let mut lists = store.lists(p0()).await?;
+    lists.retain(|list| list.ready > 0);
+    Ok(lists)
+}
+
+/// All that stands in a place, read in small pieces.
+async fn whole(store: &dyn Store, place: &Place) -> Result<Vec<String>, StoreError> {
+    let (mut all, mut from) = (Vec::new(), None);
+    loop {
+        let scan = store.scan(p0(), place, from.as_ref(), 2).await?;
+        let name = |found: &Found| format!("{} {:?} {:?}", found.id, found.task, found.tail);
+        all.extend(scan.found.iter().map(name));
+        match scan.next {
+            Some(next) => from = Some(next),
+            None => return Ok(all),
         }
     }
 }

@@ -18,10 +18,11 @@ use tenure::{
         ValueField, WorkerId, WorkflowName,
     },
     store::{
-        ClaimReply, ClaimRequest, ControlReply, ControlRequest, Counts, ErrorRecord, ExtendRequest,
-        Finished, Header, Held, Hints, Inspect, ReleaseReply, ReleaseRequest, SettleReply,
+        Announcement, ClaimReply, ClaimRequest, ControlReply, ControlRequest, Counts,
+        DefinitionRecord, ErrorRecord, ExtendRequest, Finished, Header, Held, Hints, Inspect,
+        ListRecord, Place, Position, ReleaseReply, ReleaseRequest, Scan, SettleReply,
         SettleRequest, Settlement, Snapshot, StartItem, StartReply, Status, StatusEvents, Store,
-        StoreError, TickReply, TickRequest, Verdict, memory::MemoryStore,
+        StoreError, Summaries, TickReply, TickRequest, Verdict, WorkerRecord, memory::MemoryStore,
     },
     time::Timestamp,
 };
@@ -217,6 +218,11 @@ impl Store for Flaky {
             .await
     }
 
+    async fn announce(&self, announcement: Announcement) -> Result<(), StoreError> {
+        self.through("announce", self.inner.announce(announcement))
+            .await
+    }
+
     async fn definition(
         &self,
         workflow: &WorkflowName,
@@ -295,6 +301,32 @@ impl Inspect for Flaky {
         limit: usize,
     ) -> Result<Vec<Ticket>, StoreError> {
         self.inner.ready(p, list, limit).await
+    }
+
+    async fn scan(
+        &self,
+        p: Partition,
+        place: &Place,
+        from: Option<&Position>,
+        limit: usize,
+    ) -> Result<Scan, StoreError> {
+        self.inner.scan(p, place, from, limit).await
+    }
+
+    async fn summaries(&self, p: Partition, ids: &[InstanceId]) -> Result<Summaries, StoreError> {
+        self.inner.summaries(p, ids).await
+    }
+
+    async fn lists(&self, p: Partition) -> Result<Vec<ListRecord>, StoreError> {
+        self.inner.lists(p).await
+    }
+
+    async fn workers(&self) -> Result<Vec<WorkerRecord>, StoreError> {
+        self.inner.workers().await
+    }
+
+    async fn definitions(&self) -> Result<Vec<DefinitionRecord>, StoreError> {
+        self.inner.definitions().await
     }
 
     async fn claim_key(

@@ -6,12 +6,15 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use super::{
-    MemoryStore,
+    MemoryStore, listing,
     state::{Instance, Share},
 };
 use crate::{
     ids::{InstanceId, ListName, Partition, RunId, TaskName, Ticket, ValueField, WorkerId},
-    store::{Counts, ErrorRecord, Finished, Header, Inspect, Snapshot, Status, StoreError},
+    store::{
+        Counts, DefinitionRecord, ErrorRecord, Finished, Header, Inspect, ListRecord, Place,
+        Position, Scan, Snapshot, Status, StoreError, Summaries, WorkerRecord,
+    },
     time::Timestamp,
 };
 
@@ -60,6 +63,8 @@ fn counts(share: &Share) -> Counts {
             .collect(),
         delayed: share.delayed.len(),
         running: share.running.len(),
+        waiting: share.waiting.len(),
+        paused: share.paused.len(),
         finished: Status::ALL
             .into_iter()
             .filter(|status| status.is_terminal())
@@ -151,6 +156,38 @@ impl Inspect for MemoryStore {
             let entries = share.ready.get(list).into_iter().flatten();
             entries.take(limit).cloned().collect()
         })
+    }
+
+    async fn scan(
+        &self,
+        partition: Partition,
+        place: &Place,
+        from: Option<&Position>,
+        limit: usize,
+    ) -> Result<Scan, StoreError> {
+        self.look(partition, |share, _| {
+            listing::scan(share, place, from, limit)
+        })?
+    }
+
+    async fn summaries(
+        &self,
+        partition: Partition,
+        ids: &[InstanceId],
+    ) -> Result<Summaries, StoreError> {
+        self.look(partition, |share, _| listing::summaries(share, ids))
+    }
+
+    async fn lists(&self, partition: Partition) -> Result<Vec<ListRecord>, StoreError> {
+        self.look(partition, listing::lists)
+    }
+
+    async fn workers(&self) -> Result<Vec<WorkerRecord>, StoreError> {
+        Ok(listing::workers(&self.state(), self.clock.now()))
+    }
+
+    async fn definitions(&self) -> Result<Vec<DefinitionRecord>, StoreError> {
+        Ok(listing::definitions(&self.state()))
     }
 
     async fn claim_key(

@@ -7,6 +7,7 @@ mod claim;
 mod control;
 mod extend;
 mod inspect;
+mod listing;
 mod mailbox;
 mod release;
 mod scored;
@@ -31,9 +32,9 @@ use self::{
     state::{Instance, Share, State},
 };
 use super::{
-    ClaimReply, ClaimRequest, ControlReply, ControlRequest, ExtendRequest, Header, Held, Hints,
-    ReleaseReply, ReleaseRequest, SettleReply, SettleRequest, StartItem, StartReply, StatusEvents,
-    Store, StoreError, TickReply, TickRequest, types::Bounds,
+    Announcement, ClaimReply, ClaimRequest, ControlReply, ControlRequest, ExtendRequest, Header,
+    Held, Hints, ReleaseReply, ReleaseRequest, SettleReply, SettleRequest, StartItem, StartReply,
+    StatusEvents, Store, StoreError, TickReply, TickRequest, types::Bounds,
 };
 use crate::{
     ids::{DefinitionHash, InstanceId, MailboxId, Partition, RunId, TaskName, WorkflowName},
@@ -276,6 +277,11 @@ impl Store for MemoryStore {
         definition: Bytes,
     ) -> Result<(), StoreError> {
         self.state().publish(workflow, hash, definition);
+        Ok(())
+    }
+
+    async fn announce(&self, announcement: Announcement) -> Result<(), StoreError> {
+        listing::announce(&mut self.state(), announcement, self.clock.now());
         Ok(())
     }
 

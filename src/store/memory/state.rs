@@ -1,7 +1,7 @@
 //! What is stored: the same places as in Redis, as Rust collections.
 
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque, hash_map::Entry},
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque, hash_map::Entry},
     num::NonZeroU16,
 };
 
@@ -14,7 +14,8 @@ use crate::{
         TaskName, Ticket, ValueField, WorkerId, WorkflowName,
     },
     store::{
-        ControlRecord, ErrorRecord, Finished, JoinRecord, Status, StoreError, TaskRecord, TaskState,
+        ControlRecord, ErrorRecord, Finished, JoinRecord, Status, StoreError, TaskRecord,
+        TaskState, WorkerRecord,
     },
     time::Timestamp,
 };
@@ -28,6 +29,9 @@ pub(super) struct State {
     pub(super) shares: Vec<Share>,
     pub(super) definitions: HashMap<DefinitionHash, Bytes>,
     pub(super) workflows: HashMap<WorkflowName, DefinitionHash>,
+    pub(super) published: BTreeSet<(WorkflowName, DefinitionHash)>,
+    /// What workers say of themselves.
+    pub(super) workers: BTreeMap<WorkerId, Expiring<WorkerRecord>>,
 }
 
 impl State {
@@ -40,6 +44,8 @@ impl State {
             shares: Partition::all(partitions).map(share).collect(),
             definitions: HashMap::new(),
             workflows: HashMap::new(),
+            published: BTreeSet::new(),
+            workers: BTreeMap::new(),
         }
     }
 
@@ -50,6 +56,7 @@ impl State {
 
     /// The first publication of a hash moves the name to it.
     pub(super) fn publish(&mut self, workflow: &WorkflowName, hash: DefinitionHash, text: Bytes) {
+        self.published.insert((workflow.clone(), hash));
         if let Entry::Vacant(new) = self.definitions.entry(hash) {
             new.insert(text);
             self.workflows.insert(workflow.clone(), hash);
@@ -74,6 +81,10 @@ pub(super) struct Share {
     pub(super) delayed: Scored<Timestamp, Ticket>,
     /// By when to look at the claim next.
     pub(super) running: Scored<Look, Ticket>,
+    /// Instances that only wait for signals or children.
+    pub(super) waiting: BTreeSet<InstanceId>,
+    /// Paused instances.
+    pub(super) paused: BTreeSet<InstanceId>,
     pub(super) claims: HashMap<(InstanceId, TaskName), Expiring<ClaimKey>>,
     /// With the time that each asked for, in milliseconds.
     pub(super) presence: HashMap<WorkerId, Expiring<i64>>,

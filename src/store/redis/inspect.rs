@@ -11,9 +11,7 @@ use super::{
 use crate::{
     codec,
     error::StoreError,
-    ids::{
-        InstanceId, ListName, Partition, RunId, RunTail, TaskName, Ticket, ValueField, WorkerId,
-    },
+    ids::{InstanceId, ListName, Partition, RunId, TaskName, Ticket, ValueField, WorkerId},
     store::{Counts, ErrorRecord, Finished, Header, Status},
     time::Timestamp,
 };
@@ -128,6 +126,8 @@ impl Inner {
         pipe.cmd("ZCARD").arg(keys.delayed());
         pipe.cmd("ZCARD").arg(keys.running());
         pipe.cmd("HLEN").arg(keys.aside());
+        pipe.cmd("SCARD").arg(keys.waiting());
+        pipe.cmd("SCARD").arg(keys.paused());
         for status in &ended {
             pipe.cmd("LLEN").arg(keys.done(status.as_str()));
         }
@@ -135,12 +135,14 @@ impl Inner {
             pipe.cmd("LLEN").arg(keys.ready(list));
         }
         let lengths: Vec<usize> = self.pipeline("counts", &pipe).await?;
-        let (fixed, ready) = lengths.split_at(3 + ended.len());
+        let (fixed, ready) = lengths.split_at(5 + ended.len());
         Ok(Counts {
             delayed: fixed[0],
             running: fixed[1],
             aside: fixed[2],
-            finished: ended.into_iter().zip(fixed[3..].iter().copied()).collect(),
+            waiting: fixed[3],
+            paused: fixed[4],
+            finished: ended.into_iter().zip(fixed[5..].iter().copied()).collect(),
             ready: lists
                 .into_iter()
                 .zip(ready.iter().copied())
@@ -168,7 +170,7 @@ impl Inner {
         entries
             .iter()
             .map(|entry| {
-                finished(entry).ok_or_else(|| StoreError::Corrupt {
+                Finished::parse(entry).ok_or_else(|| StoreError::Corrupt {
                     key: key.clone(),
                     what: "an entry".to_owned(),
                     reason: format!("`{}`", crate::ids::shorten(entry)),
@@ -278,14 +280,4 @@ impl Inner {
         let definition: Option<Vec<u8>> = self.command("definition", &cmd).await?;
         Ok(definition.map(|bytes| (hash, bytes.into())))
     }
-}
-
-fn finished(entry: &str) -> Option<Finished> {
-    let mut parts = entry.splitn(3, '\0');
-    let at = parts.next()?.parse().ok()?;
-    Some(Finished {
-        at: Timestamp::from_millis(at),
-        id: InstanceId::stored(parts.next()?).ok()?,
-        tail: parts.next()?.parse::<RunTail>().ok()?,
-    })
 }

@@ -41,6 +41,19 @@ impl Keys {
         format!("{{{}}}:def:{hash}", self.namespace)
     }
 
+    pub(super) fn definitions(&self) -> String {
+        format!("{{{}}}:definitions", self.namespace)
+    }
+
+    /// Who says what of itself.
+    pub(super) fn worker(&self, worker: &WorkerId) -> String {
+        format!("{{{}}}:worker:{worker}", self.namespace)
+    }
+
+    pub(super) fn workers(&self) -> String {
+        format!("{{{}}}:workers", self.namespace)
+    }
+
     pub(super) fn workflow(&self, name: &WorkflowName) -> String {
         format!("{{{}}}:workflow:{name}", self.namespace)
     }
@@ -81,6 +94,14 @@ impl PartitionKeys<'_> {
 
     pub(super) fn delayed(self) -> String {
         self.with("delayed")
+    }
+
+    pub(super) fn waiting(self) -> String {
+        self.with("waiting")
+    }
+
+    pub(super) fn paused(self) -> String {
+        self.with("paused")
     }
 
     pub(super) fn keeper(self) -> String {

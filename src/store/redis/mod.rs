@@ -13,6 +13,7 @@ mod decode;
 mod error;
 mod inspect;
 mod keys;
+mod listing;
 mod mailbox;
 mod script;
 mod scripts;
@@ -43,10 +44,11 @@ use crate::{
         ValueField, WorkerId, WorkflowName,
     },
     store::{
-        ClaimReply, ClaimRequest, ControlReply, ControlRequest, Counts, ErrorRecord, ExtendRequest,
-        Finished, Header, Held, Hints, Inspect, ReleaseReply, ReleaseRequest, SettleReply,
-        SettleRequest, Snapshot, StartItem, StartReply, Status, StatusEvents, Store, TickReply,
-        TickRequest, types::Bounds,
+        Announcement, ClaimReply, ClaimRequest, ControlReply, ControlRequest, Counts,
+        DefinitionRecord, ErrorRecord, ExtendRequest, Finished, Header, Held, Hints, Inspect,
+        ListRecord, Place, Position, ReleaseReply, ReleaseRequest, Scan, SettleReply,
+        SettleRequest, Snapshot, StartItem, StartReply, Status, StatusEvents, Store, Summaries,
+        TickReply, TickRequest, WorkerRecord, types::Bounds,
     },
     time::Timestamp,
 };
@@ -273,6 +275,10 @@ impl Store for RedisStore {
         scripts::publish::call(&self.0, workflow, hash, definition).await
     }
 
+    async fn announce(&self, announcement: Announcement) -> Result<(), StoreError> {
+        scripts::announce::call(&self.0, &announcement).await
+    }
+
     async fn definition(
         &self,
         workflow: &WorkflowName,
@@ -349,6 +355,36 @@ impl Inspect for RedisStore {
         limit: usize,
     ) -> Result<Vec<Ticket>, StoreError> {
         self.0.ready(partition, list, limit).await
+    }
+
+    async fn scan(
+        &self,
+        partition: Partition,
+        place: &Place,
+        from: Option<&Position>,
+        limit: usize,
+    ) -> Result<Scan, StoreError> {
+        self.0.scan(partition, place, from, limit).await
+    }
+
+    async fn summaries(
+        &self,
+        partition: Partition,
+        ids: &[InstanceId],
+    ) -> Result<Summaries, StoreError> {
+        self.0.summaries(partition, ids).await
+    }
+
+    async fn lists(&self, partition: Partition) -> Result<Vec<ListRecord>, StoreError> {
+        self.0.lists(partition).await
+    }
+
+    async fn workers(&self) -> Result<Vec<WorkerRecord>, StoreError> {
+        self.0.workers().await
+    }
+
+    async fn definitions(&self) -> Result<Vec<DefinitionRecord>, StoreError> {
+        self.0.definitions().await
     }
 
     async fn claim_key(

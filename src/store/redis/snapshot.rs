@@ -9,7 +9,7 @@ use crate::{
     codec,
     error::StoreError,
     ids::{InstanceId, RunId, TaskName, ValueField},
-    store::{Header, JoinRecord, Snapshot, TaskRecord},
+    store::{Header, JoinRecord, Snapshot, StartMeta, Summary, TaskRecord},
     time::Timestamp,
 };
 
@@ -136,6 +136,35 @@ fn join(record: &str) -> Option<JoinRecord> {
         total,
         fired,
         who,
+    })
+}
+
+/// What a listing shows, from the fields of [`Header`], times, `meta` and tasks.
+pub(super) fn summary(fields: &Fields<'_>) -> Result<Summary, StoreError> {
+    let header = header(fields)?;
+    let mut tasks = BTreeMap::new();
+    for name in fields.map.keys() {
+        if let Some(task) = name.strip_prefix("task:") {
+            let record: TaskRecord = fields.required(name)?;
+            if record.state.is_open() {
+                tasks.insert(TaskName::new(task)?, record);
+            }
+        }
+    }
+    Ok(Summary {
+        id: fields.id.clone(),
+        run: header.run,
+        status: header.status,
+        workflow: header.workflow,
+        definition: header.definition,
+        created_at: fields
+            .time("created_at")?
+            .ok_or_else(|| fields.corrupt("created_at", "it is missing"))?,
+        started_at: fields.time("started_at")?,
+        finished_at: fields.time("finished_at")?,
+        meta: StartMeta::lenient(fields.map.get("meta").map(AsRef::as_ref)),
+        tasks,
+        error: header.error,
     })
 }
 

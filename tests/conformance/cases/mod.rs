@@ -4,6 +4,7 @@ pub(crate) mod fence;
 pub(crate) mod heartbeat;
 pub(crate) mod hints;
 pub(crate) mod join;
+pub(crate) mod listing;
 pub(crate) mod reads;
 pub(crate) mod reap;
 pub(crate) mod release;

@@ -1,5 +1,6 @@
 //! Beside each script of `lua/` its wrapper: what is sent, and every answer there can be.
 
+pub(super) mod announce;
 pub(super) mod claim;
 pub(super) mod control;
 pub(super) mod extend;

@@ -26,8 +26,11 @@ pub(in crate::store::redis) async fn call(
     )?;
     let mut args = Args::default();
     args.key(inner.keys.definition(hash))
-        .key(inner.keys.workflow(workflow));
-    args.arg(hash.to_string()).payload(definition);
+        .key(inner.keys.workflow(workflow))
+        .key(inner.keys.definitions());
+    args.arg(hash.to_string())
+        .payload(definition)
+        .arg(format!("{workflow}:{hash}"));
     match text(SCRIPT.name, inner.call(&SCRIPT, args).await?)?.as_str() {
         "published" | "known" => Ok(()),
         other => Err(unknown_tag(SCRIPT.name, other)),

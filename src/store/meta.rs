@@ -19,12 +19,18 @@ pub struct StartMeta {
 }
 
 impl StartMeta {
-    /// Reads what a [`Snapshot`](crate::store::Snapshot) holds as `meta`.
+    /// Reads what a [`Snapshot`](super::Snapshot) holds as `meta`.
     ///
     /// # Errors
     /// [`CodecError::Decode`] when it was written by something else.
     pub fn decode(meta: &[u8]) -> Result<Self, CodecError> {
         codec::decode(meta)
+    }
+
+    /// As [`StartMeta::decode`]; nothing when it cannot be read.
+    pub(crate) fn lenient(meta: Option<&[u8]>) -> Self {
+        meta.and_then(|meta| Self::decode(meta).ok())
+            .unwrap_or_default()
     }
 
     /// As it is stored; `None` when there is nothing to say.
