@@ -4,9 +4,10 @@
 -- ARGV     1 prefix · 2 publish command · 3 worker · 4 nonce · 5 want · 6 TTL (ms) · 7 parking: never | short | parked
 --          8 guard: 1 on a cluster · 9 lists · their names · then for each bounded task: list, task, timeout (ms or
 --          empty), deadline (ms or empty)
--- RETURNS  {now, seq, epoch, again | done, parked | free, claims, aside}; a claim: list, entry, run, record,
---          input | none, payload, overall deadline (ms or empty); an aside entry: ticket, reason
--- COST     O(want + dropped); at most want + DROPS entries are looked at: HMGET, ZADD, SET, HSET for each claim
+-- RETURNS  {now, seq, epoch, again | done, parked | free, claims, aside}; claims: list, then its claims as one array; a
+--          claim: entry, run, record (empty: the first one of a task without bounds), payload (empty: not sent),
+--          overall deadline (ms or empty); an aside entry: ticket, reason
+-- COST     O(want + dropped); at most want + DROPS entries are looked at: HMGET, SET, HSET for each claim
 -- CALLED   RedisStore::claim
 -- On a cluster everything that may be read or written is looked at first.
 local function look_ahead()
@@ -26,6 +27,9 @@ local function look_ahead()
   here(KEYS[1], keys)
 end
 
+-- How many entries of each list are done with.
+local seen = {}
+
 local function scan(list)
   local ready, at = prefix .. 'ready:' .. list, 0
   while got < want and left > 0 do
@@ -35,7 +39,7 @@ local function scan(list)
     at, left = at + #entries, left - #entries
     if #entries < count then break end
   end
-  if at > 0 then call('LTRIM', ready, at, -1) end
+  seen[ready] = math.max(seen[ready] or 0, at)
 end
 
 if ARGV[8] == '1' then look_ahead() end
@@ -54,7 +58,10 @@ if stored and stored[1] == nonce then
 else
   for i = 1, lists do scan(ARGV[9 + i]) end
   if left <= 0 and got < want then again = 'again' end
-  if got > 0 then call('SET', KEYS[5], cmsgpack.pack(last), 'PX', AGAIN) end
+  store()
+  for ready, count in pairs(seen) do
+    if count > 0 then call('LTRIM', ready, count, -1) end
+  end
   for i = 1, lists do
     local idle = prefix .. 'idle:' .. ARGV[9 + i]
     if got == want and ARGV[7] == 'parked' then

@@ -3,52 +3,60 @@
 local DROPS, INPUT, LOOK, AGAIN = 64, 262144, 5000, 60000
 local prefix, worker, nonce, want, ttl = ARGV[1], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6]
 local lists, ctx = tonumber(ARGV[9]), begin(ARGV[1], ARGV[2])
-local claims, aside, last, limits = {}, {}, { nonce }, {}
-local budget, left, got, again, parked = INPUT, want + DROPS, 0, 'done', 'free'
-local look = text(ctx.now + math.min(tonumber(ttl), LOOK))
-local fresh = 'running 1 ' .. nonce .. ' 0 0 ' .. worker .. ' -'
+local claims, aside, last, limits, taken, tickets = {}, {}, { nonce }, {}, {}, {}
+local budget, left, got, again, parked, group, of = INPUT, want + DROPS, 0, 'done', 'free', nil, nil
+local instances, holds, look = prefix .. 'instance:', prefix .. 'claim:', text(ctx.now + math.min(tonumber(ttl), LOOK))
+local fresh, first = 'running 1 ' .. nonce .. ' 0 0 ' .. worker .. ' -', ' 1 ' .. nonce .. ' ' .. ttl
 
-local function answer(list, entry, run, record, input, overall)
-  local n = #claims
-  claims[n + 1], claims[n + 2], claims[n + 3], claims[n + 4] = list, entry, run, record
-  claims[n + 5], claims[n + 6], claims[n + 7] = input and 'input' or 'none', input or '', overall or ''
+local function answer(list, entry, ticket, run, record, input, overall)
+  if list ~= of then
+    of, group = list, {}
+    claims[#claims + 1], claims[#claims + 2] = list, group
+  end
+  local n = #group
+  group[n + 1], group[n + 2], group[n + 3] = entry, run, record == fresh and '' or record
+  group[n + 4], group[n + 5] = input or '', overall or ''
   got = got + 1
-  last[#last + 1] = list .. '\0' .. entry
+  last[#last + 1] = ticket
   if input then budget = budget - #input end
 end
 
-local function unreadable(list, entry, reason)
-  local ticket = list .. '\0' .. entry
+local function unreadable(ticket, reason)
   call('HSET', KEYS[6], ticket, reason)
   aside[#aside + 1] = ticket
   aside[#aside + 1] = reason
 end
 
--- Takes one entry, or drops it: it is only a hint, the snapshot decides.
+-- Takes one entry, or drops it: it is only a hint, the snapshot decides. What is taken is stored by `store`.
 local function take(list, entry, again_only)
   local id, task, tail, ref = parse(entry, 1)
-  if not id then return unreadable(list, entry, 'the entry cannot be read') end
-  local key, name, limit = prefix .. 'instance:' .. id, 'task:' .. task, limits[list] and limits[list][task]
+  local ticket = list .. '\0' .. entry
+  if not id then return unreadable(ticket, 'the entry cannot be read') end
+  local key, name, limit = instances .. id, 'task:' .. task, limits[list] and limits[list][task]
   local space = find(ref, ' ', 1, true)
   local size = space and tonumber(sub(ref, space + 1))
-  local input = size and size <= budget and sub(ref, sub(ref, 1, 1) == '!' and 2 or 1, space - 1) or 'v'
-  local r = try('HMGET', key, 'v', 'run', 'status', name, 'started_at', input, limit and 'due:' .. task or 'v')
-  if r.err then return foreign(r) and unreadable(list, entry, 'the key does not hold a snapshot') end
+  local input, r = size and size <= budget and sub(ref, sub(ref, 1, 1) == '!' and 2 or 1, space - 1) or 'v', nil
+  if limit then
+    r = try('HMGET', key, 'v', 'run', 'status', name, 'started_at', input, 'due:' .. task)
+  else
+    r = try('HMGET', key, 'v', 'run', 'status', name, 'started_at', input)
+  end
+  if r.err then return foreign(r) and unreadable(ticket, 'the key does not hold a snapshot') end
   local version, run, record = r[1], r[2], r[4]
   if not version and not run then return end
-  if version ~= '1' then return unreadable(list, entry, 'unknown format ' .. (version or '')) end
-  if not run then return unreadable(list, entry, 'the snapshot has no run') end
+  if version ~= '1' then return unreadable(ticket, 'unknown format ' .. (version or '')) end
+  if not run then return unreadable(ticket, 'the snapshot has no run') end
   if sub(run, -12) ~= tail or r[3] ~= 'running' or not record then return end
-  local payload, due, attempt, deadline = input ~= 'v' and r[6], limit and r[7], 1, '-'
-  local running = fresh
+  local payload, due, hold = input ~= 'v' and r[6], limit and r[7], holds .. id .. ':' .. task
+  local running, value = fresh, nil
   if record ~= 'ready 0 - 0 0 - -' or limit then
     local state, number, held, failures, crashes, owner = fields(record)
-    if not state then return unreadable(list, entry, 'the task record cannot be read') end
+    if not state then return unreadable(ticket, 'the task record cannot be read') end
     if state == 'running' and held == nonce and owner == worker then
-      return answer(list, entry, run, record, payload, due)
+      return answer(list, entry, ticket, run, record, payload, due)
     end
-    if state ~= 'ready' or again_only then return end
-    attempt = number + 1
+    if state ~= 'ready' or again_only or taken[hold] then return end
+    local attempt, deadline = number + 1, '-'
     if limit then
       local ends = limit[1] and ctx.now + limit[1]
       if limit[2] and not due then
@@ -59,12 +67,29 @@ local function take(list, entry, again_only)
       deadline = ends and text(ends) or '-'
     end
     running = table.concat({ 'running', attempt, nonce, failures, crashes, worker, deadline }, ' ')
-  elseif again_only then
+    value = worker .. ' ' .. run .. ' ' .. attempt .. ' ' .. nonce .. ' ' .. ttl
+  elseif again_only or taken[hold] then
     return
   end
-  call('ZADD', KEYS[4], look, list .. '\0' .. entry)
-  call('SET', prefix .. 'claim:' .. id .. ':' .. task, worker .. ' ' .. run .. ' ' .. attempt .. ' ' .. nonce .. ' ' .. ttl, 'PX', ttl)
-  if r[5] then call('HSET', key, name, running) else call('HSET', key, name, running, 'started_at', ctx.at) end
-  answer(list, entry, run, running, payload, due)
+  local n, t = #taken, #tickets
+  taken[hold], tickets[t + 1], tickets[t + 2] = true, look, ticket
+  taken[n + 1], taken[n + 2], taken[n + 3] = key, name, running
+  taken[n + 4], taken[n + 5], taken[n + 6] = hold, value or worker .. ' ' .. run .. first, r[5]
+  answer(list, entry, ticket, run, running, payload, due)
+end
+
+-- The tickets first: one whose task is not running is dropped when it is looked at.
+local function store()
+  if got == 0 then return end
+  call('ZADD', KEYS[4], unpack(tickets))
+  for i = 1, #taken, 6 do
+    call('SET', taken[i + 3], taken[i + 4], 'PX', ttl)
+    if taken[i + 5] then
+      call('HSET', taken[i], taken[i + 1], taken[i + 2])
+    else
+      call('HSET', taken[i], taken[i + 1], taken[i + 2], 'started_at', ctx.at)
+    end
+  end
+  call('SET', KEYS[5], cmsgpack.pack(last), 'PX', AGAIN)
 end
 

@@ -1,6 +1,6 @@
--- Put in front of every script at compile time. Functions of their arguments; `ctx` is made by `begin` and carries
--- what one call shares: prefix, publish command, the time as number (`now`) and text (`at`), and what to publish last.
-local call, try, find, sub = redis.call, redis.pcall, string.find, string.sub
+-- Put in front of every script at compile time. Functions of their arguments; `ctx`, made by `begin`, carries what one
+-- call shares: prefix, publish command, the time as number (`now`) and text (`at`), and what to publish last.
+local KEYS, ARGV, call, try, find, sub = KEYS, ARGV, redis.call, redis.pcall, string.find, string.sub
 local SHOWN_BY, WAKES, REPLACED, KEPT = 15000, 8, 295, 20
 
 local function text(number) return string.format('%.0f', number) end
@@ -48,7 +48,7 @@ local function hint(ctx, mailbox, message)
   hints[#hints + 1] = message
 end
 
--- Up to `count` workers parked at a list, the newest first; those not seen for three polls are void.
+-- Up to `count` workers parked at a list, the newest first; not seen for three polls is void.
 local function wake(ctx, idle, woken, count)
   local parked = call('ZPOPMAX', idle, math.min(count, WAKES))
   for i = 1, #parked, 2 do
@@ -62,6 +62,11 @@ end
 local function delay(ctx, delayed, due, ticket)
   call('ZADD', delayed, text(due), ticket)
   if not ctx.due or due < ctx.due then ctx.due, ctx.first = due, ticket end
+end
+
+-- In chunks that `unpack` can take.
+local function append(key, values)
+  for i = 1, #values, 4000 do call('RPUSH', key, unpack(values, i, math.min(i + 3999, #values))) end
 end
 
 -- The keeper hears of a timer that is due before all others.
@@ -98,18 +103,19 @@ local function tell(ctx, waiter, id, tail)
 end
 
 local function event(ctx, id, run, to, message)
-  local line = ctx.at .. '\t' .. id .. '\t' .. run .. '\trunning\t' .. to
-  if message then line = line .. '\t' .. string.gsub(message, '%c', ' ') end
-  ctx.events[#ctx.events + 1] = line
+  message = message and '\t' .. string.gsub(message, '%c', ' ') or ''
+  ctx.events[#ctx.events + 1] = ctx.at .. '\t' .. id .. '\t' .. run .. '\trunning\t' .. to .. message
 end
 
--- An instance has ended: index, event, waiters. The snapshot is written by the caller.
-local function ended(ctx, done, id, run, to, waiter, message)
+-- An instance has ended: event, waiters, and what to write into the index. The snapshot is written by the caller.
+local function over(ctx, id, run, to, waiter, message)
   local tail = sub(run, -12)
-  call('RPUSH', done, ctx.at .. '\0' .. id .. '\0' .. tail)
   event(ctx, id, run, to, message)
-  tell(ctx, waiter, id, tail)
+  if waiter then tell(ctx, waiter, id, tail) end
+  return ctx.at .. '\0' .. id .. '\0' .. tail
 end
+
+local function ended(ctx, done, ...) call('RPUSH', done, over(ctx, ...)) end
 
 local function keep(errors, record)
   if call('LPUSH', errors, record) > KEPT then call('LTRIM', errors, 0, KEPT - 1) end

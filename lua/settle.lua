@@ -1,49 +1,60 @@
 -- settle: running → completed, delayed or failed, with all that follows. Items apply one after another, each whole.
 -- KEYS     1 woken zset · 2 seq counter · 3 running zset · 4 delayed zset · 5 keeper string · 6 done:completed list
 --          7 done:failed list · 8 lists set; then for each list: ready list, idle zset; then for each item: instance hash, claim
---          string, then the errors list (retry, failed) or the claim string of the follow-up to claim (completed)
+--          string, then the claim string of the follow-up to claim (handed, follow) or the errors list (retry, failed)
 -- DERIVED  {p}mail:<mailbox> and {p}events (channels)
 -- ARGV     1 prefix · 2 publish command · 3 worker · 4 TTL (ms) of follow-up claims · 5 lists · 6 items · names of lists
---          item: verdict, id, field `task:<t>`, run, record as claimed, ticket, number of arguments that follow
---          completed: follow-up to claim (0: none), nonce, if-empty | always, timeout (ms), deadline (ms), follow-ups,
---            for each: ready | after | arrive, list (from 1), entry, task, delay (ms) or need, total
---            then the snapshot's fields and values, records of ready and delayed follow-ups included
---          retry: record, list (from 1), entry, delay (ms), error · failed: record, error, message
--- RETURNS  {now, items}; an item: stored | lost | cancelled | gone | {claimed, list, entry, run, record, deadline}
--- COST     O(items): HMGET, HSET for each, one RPUSH or ZADD for each follow-up, two more for a claimed one
+--          item: verdict, run, record as claimed, ticket, number of arguments that follow; by verdict:
+--          ends: id, fields · handed: ticket and value of the claim key of what follows, fields, its record the last
+--          follow: id, follow-up to claim (0: none), nonce, if-empty | always, timeout (ms), deadline (ms), follow-ups, for
+--            each: ready | after | arrive, list (from 1), entry, task, delay (ms) or need, total; then fields
+--          retry: field `task:<t>`, record, list (from 1), entry, delay (ms), error
+--          failed: field `task:<t>`, record, id, error, message
+--          fields: names and values to store, `task:<t>` first, records of ready and delayed follow-ups included
+-- RETURNS  {now, items}; an item: stored | lost | cancelled | gone | claimed | {claimed, list, entry, run, record, deadline}
+-- COST     O(items): HMGET, HSET for each, SET for each follow-up that is claimed; one RPUSH for each list
 -- CALLED   RedisStore::settle
-local function retry(key, errors, name, a)
-  local list, wait = tonumber(ARGV[a + 1]), tonumber(ARGV[a + 3])
-  call('HSET', key, name, ARGV[a])
+local function retry(key, errors, a)
+  local list, wait = ARGV[a + 2], tonumber(ARGV[a + 4])
+  call('HSET', key, ARGV[a], ARGV[a + 1])
   if wait > 0 then
-    delay(ctx, KEYS[4], ctx.now + wait, ARGV[6 + list] .. '\0' .. ARGV[a + 2])
+    delay(ctx, KEYS[4], ctx.now + wait, ARGV[6 + list] .. '\0' .. ARGV[a + 3])
   else
-    queue(list, ARGV[a + 2])
+    queue(list, ARGV[a + 3])
   end
-  keep(errors, ARGV[a + 4])
+  keep(errors, ARGV[a + 5])
   return 'stored'
 end
 
-local function failed(key, errors, id, run, name, waiter, a)
-  call('HSET', key, name, ARGV[a], 'status', 'failed', 'finished_at', ctx.at, 'error', ARGV[a + 1])
+local function failed(key, errors, run, waiter, a)
+  local name, id, record = ARGV[a], ARGV[a + 2], ARGV[a + 3]
+  call('HSET', key, name, ARGV[a + 1], 'status', 'failed', 'finished_at', ctx.at, 'error', record)
   close(ctx, key, id, sub(run, -12), name)
-  keep(errors, ARGV[a + 1])
-  ended(ctx, KEYS[7], id, run, 'failed', waiter, ARGV[a + 2])
+  keep(errors, record)
+  ended(ctx, KEYS[7], id, run, 'failed', waiter, ARGV[a + 4])
   return 'stored'
+end
+
+-- What a repeat gets for the follow-up that it wanted: the same claim, if it is still the caller's.
+local function again(verdict, key, run, a, last)
+  if verdict == 'handed' then
+    return call('HGET', key, ARGV[last - 1]) == ARGV[last] and 'claimed' or 'stored'
+  end
+  local wanted = verdict == 'follow' and tonumber(ARGV[a + 1]) or 0
+  if wanted == 0 then return 'stored' end
+  local f = a + 1 + 6 * wanted
+  local next = call('HMGET', key, 'task:' .. ARGV[f + 3], 'due:' .. ARGV[f + 3])
+  local now, _, by, _, _, owner = fields(next[1])
+  if now ~= 'running' or by ~= ARGV[a + 2] or owner ~= worker then return 'stored' end
+  return { 'claimed', ARGV[6 + ARGV[f + 1]], ARGV[f + 2], run, next[1], next[2] or '' }
 end
 
 -- The fence does not hold: a repeat of what is stored, or somebody else's task by now.
-local function refused(r, verdict, key, claim, held, ticket, a)
+local function refused(r, verdict, key, claim, held, ticket, a, last)
   local state, attempt, nonce = fields(r[3])
   local _, mine, own = fields(held)
   if attempt == mine and nonce == own and state ~= 'running' and state ~= 'closed' then
-    local wanted = verdict == 'completed' and tonumber(ARGV[a]) or 0
-    if wanted == 0 then return 'stored' end
-    local f = a + 6 * wanted
-    local next = call('HMGET', key, 'task:' .. ARGV[f + 3], 'due:' .. ARGV[f + 3])
-    local now, _, by, _, _, owner = fields(next[1])
-    if now ~= 'running' or by ~= ARGV[a + 1] or owner ~= worker then return 'stored' end
-    return { 'claimed', ARGV[6 + ARGV[f + 1]], ARGV[f + 2], r[1], next[1], next[2] or '' }
+    return again(verdict, key, r[1], a, last)
   end
   local value = call('GET', claim)
   local ours = worker .. ' ' .. r[1] .. ' ' .. mine .. ' ' .. own .. ' '
@@ -53,39 +64,55 @@ local function refused(r, verdict, key, claim, held, ticket, a)
   return 'cancelled'
 end
 
-local function settle(key, claim, third, a, last)
-  local verdict, id, name, run, held = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4]
+-- Where the field `task:<t>` stands among the arguments of an item.
+local function named(verdict, a)
+  if verdict == 'ends' then return a + 1 end
+  if verdict == 'handed' then return a + 2 end
+  if verdict == 'follow' then return a + 7 + 6 * ARGV[a + 6] end
+  return a
+end
+
+local function settle(verdict, k, a, last)
+  local key, claim, run, held, ticket, from = KEYS[k], KEYS[k + 1], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], a + 5
+  local name = ARGV[named(verdict, from)]
   local r = try('HMGET', key, 'run', 'status', name, 'open', 'waiter')
   if r.err then return foreign(r) and 'lost' end
-  local open, from, reply = tonumber(r[4]), a + 7, nil
+  local open, reply = tonumber(r[4]), nil
   if not r[1] then return 'gone' end
   if r[1] ~= run or not open then return 'lost' end
-  if r[3] ~= held or r[2] ~= 'running' then return refused(r, verdict, key, claim, held, ARGV[a + 5], from) end
-  if verdict == 'completed' then
-    reply = completed(key, third, id, run, name, open, r[5], from, last)
+  if r[3] ~= held or r[2] ~= 'running' then return refused(r, verdict, key, claim, held, ticket, from, last) end
+  if verdict == 'ends' then
+    reply = ends(key, ARGV[from], run, open, r[5], from + 1, last)
+  elseif verdict == 'handed' then
+    reply = hand_on(key, KEYS[k + 2], from, last)
+  elseif verdict == 'follow' then
+    reply = follow(key, KEYS[k + 2], ARGV[from], run, name, open, r[5], from + 1, last)
   elseif verdict == 'retry' then
-    reply = retry(key, third, name, from)
+    reply = retry(key, KEYS[k + 2], from)
   else
-    reply = failed(key, third, id, run, name, r[5], from)
+    reply = failed(key, KEYS[k + 2], run, r[5], from)
   end
-  if reply ~= 'lost' then claims[#claims + 1], tickets[#tickets + 1], changed = claim, ARGV[a + 5], true end
+  if reply ~= 'lost' then claims[#claims + 1], tickets[#tickets + 1], changed = claim, ticket, true end
   return reply
 end
 
 call('ZREM', KEYS[1], worker)
 local a, k = 7 + lists, 9 + 2 * lists
 for i = 1, tonumber(ARGV[6]) do
-  local last = a + 6 + tonumber(ARGV[a + 6])
-  replies[i] = settle(KEYS[k], KEYS[k + 1], KEYS[k + 2], a, last)
-  a, k = last + 1, k + 3
+  local verdict, last = ARGV[a], a + 4 + ARGV[a + 4]
+  replies[i] = settle(verdict, k, a, last)
+  a, k = last + 1, k + (verdict == 'ends' and 2 or 3)
 end
 if #tickets > 0 then call('ZREM', KEYS[3], unpack(tickets)) end
+if #running > 0 then call('ZADD', KEYS[3], unpack(running)) end
 if #claims > 0 then call('DEL', unpack(claims)) end
 if changed then call('INCR', KEYS[2]) end
-for list, count in pairs(pushed) do
+for list, entries in pairs(queued) do
+  append(KEYS[7 + 2 * list], entries)
   call('SADD', KEYS[8], ARGV[6 + list])
-  wake(ctx, KEYS[8 + 2 * list], KEYS[1], count)
+  wake(ctx, KEYS[8 + 2 * list], KEYS[1], #entries)
 end
+append(KEYS[6], finished)
 timer(ctx, KEYS[4], KEYS[5])
 send(ctx)
 return { ctx.at, replies }

@@ -2,11 +2,44 @@
 -- arguments are those in the header of settle.lua.
 local LOOK = 5000
 local ctx, worker, ttl = begin(ARGV[1], ARGV[2]), ARGV[3], ARGV[4]
-local lists, replies, pushed, tickets, claims, changed = tonumber(ARGV[5]), {}, {}, {}, {}, false
+local lists, look = tonumber(ARGV[5]), text(ctx.now + math.min(tonumber(ARGV[4]), LOOK))
+-- What the call writes at its end, each in one command: tickets that are claimed, entries by list, and so on.
+local replies, running, queued, finished, tickets, claims, changed = {}, {}, {}, {}, {}, {}, false
 
 local function queue(list, entry)
-  call('RPUSH', KEYS[7 + 2 * list], entry)
-  pushed[list] = (pushed[list] or 0) + 1
+  local entries = queued[list]
+  if not entries then
+    entries = {}
+    queued[list] = entries
+  end
+  entries[#entries + 1] = entry
+end
+
+local function claimed(ticket)
+  local n = #running
+  running[n + 1], running[n + 2] = look, ticket
+end
+
+-- The instance has no token left.
+local function finish(key, id, run, waiter, ...)
+  call('HSET', key, 'open', '0', 'status', 'completed', 'finished_at', ctx.at, ...)
+  finished[#finished + 1] = over(ctx, id, run, 'completed', waiter)
+  return 'stored'
+end
+
+-- Nothing follows but, maybe, the end.
+local function ends(key, id, run, open, waiter, a, last)
+  if open == 1 then return finish(key, id, run, waiter, unpack(ARGV, a, last)) end
+  call('HSET', key, 'open', open - 1, unpack(ARGV, a, last))
+  return 'stored'
+end
+
+-- One task follows, and the caller goes on with it: the client has built all that is stored.
+local function hand_on(key, claim, a, last)
+  call('SET', claim, ARGV[a + 1], 'PX', ttl)
+  claimed(ARGV[a])
+  call('HSET', key, unpack(ARGV, a + 2, last))
+  return 'claimed'
 end
 
 -- The join record with one more arrival, and whether it fires now; nothing if it cannot be read.
@@ -24,22 +57,23 @@ end
 
 -- Claims a follow-up for the caller: the fields to store, and the answer.
 local function claim_next(claim, run, set, a, f)
-  local list, entry, task, nonce = ARGV[6 + ARGV[f + 1]], ARGV[f + 2], ARGV[f + 3], ARGV[a + 1]
-  local ends, due = tonumber(ARGV[a + 3]), tonumber(ARGV[a + 4])
-  ends, due = ends and ctx.now + ends, due and ctx.now + due
-  if due and (not ends or due < ends) then ends = due end
-  local record = 'running 1 ' .. nonce .. ' 0 0 ' .. worker .. ' ' .. (ends and text(ends) or '-')
+  local list, entry, nonce = ARGV[6 + ARGV[f + 1]], ARGV[f + 2], ARGV[a + 1]
+  local ends_at, due = tonumber(ARGV[a + 3]), tonumber(ARGV[a + 4])
+  ends_at, due = ends_at and ctx.now + ends_at, due and ctx.now + due
+  if due and (not ends_at or due < ends_at) then ends_at = due end
+  local record = 'running 1 ' .. nonce .. ' 0 0 ' .. worker .. ' ' .. (ends_at and text(ends_at) or '-')
   call('SET', claim, worker .. ' ' .. run .. ' 1 ' .. nonce .. ' ' .. ttl, 'PX', ttl)
-  call('ZADD', KEYS[3], text(ctx.now + math.min(tonumber(ttl), LOOK)), list .. '\0' .. entry)
-  set[#set + 1], set[#set + 2] = 'task:' .. task, record
+  claimed(list .. '\0' .. entry)
+  set[#set + 1], set[#set + 2] = 'task:' .. ARGV[f + 3], record
   due = due and text(due)
-  if due then set[#set + 1], set[#set + 2] = 'due:' .. task, due end
+  if due then set[#set + 1], set[#set + 2] = 'due:' .. ARGV[f + 3], due end
   return { 'claimed', list, entry, run, record, due or '' }
 end
 
-local function completed(key, claim, id, run, name, open, waiter, a, last)
+local function follow(key, claim, id, run, name, open, waiter, a, last)
   local wanted, follows, delta = tonumber(ARGV[a]), tonumber(ARGV[a + 5]), -1
-  local set, joins, full, ready, after, taken = { unpack(ARGV, a + 6 + 6 * follows, last) }, {}, {}, nil, nil, nil
+  local set, joins, full, after, taken = { unpack(ARGV, a + 6 + 6 * follows, last) }, {}, {}, {}, nil
+  local ready = {}
   for i = 1, follows do
     local f = a + 6 * i
     local kind, list, runs = ARGV[f], ARGV[f + 1], ARGV[f] == 'ready'
@@ -52,29 +86,26 @@ local function completed(key, claim, id, run, name, open, waiter, a, last)
     end
     if runs or kind == 'after' then delta = delta + 1 end
     if runs and i == wanted and (ARGV[a + 2] == 'always'
-        or not full[list] and call('LLEN', KEYS[7 + 2 * list]) == 0) then
+        or not full[list] and not queued[list] and call('LLEN', KEYS[7 + 2 * list]) == 0) then
       taken = f
     elseif runs then
-      ready = ready or {}
       full[list], ready[#ready + 1] = true, f
     elseif kind == 'after' then
-      after = after or {}
       after[#after + 1] = f
     end
   end
   local reply = taken and claim_next(claim, run, set, a, taken) or 'stored'
   open = open + delta
-  if delta ~= 0 then set[#set + 1], set[#set + 2] = 'open', open end
   if open == 0 then
-    set[#set + 1], set[#set + 2], set[#set + 3], set[#set + 4] = 'status', 'completed', 'finished_at', ctx.at
+    finish(key, id, run, waiter, unpack(set))
+  else
+    if delta ~= 0 then set[#set + 1], set[#set + 2] = 'open', open end
+    call('HSET', key, unpack(set))
   end
-  call('HSET', key, unpack(set))
-  for i = 1, ready and #ready or 0 do queue(tonumber(ARGV[ready[i] + 1]), ARGV[ready[i] + 2]) end
-  for i = 1, after and #after or 0 do
-    local f = after[i]
+  for _, f in ipairs(ready) do queue(ARGV[f + 1], ARGV[f + 2]) end
+  for _, f in ipairs(after) do
     delay(ctx, KEYS[4], ctx.now + tonumber(ARGV[f + 4]), ARGV[6 + ARGV[f + 1]] .. '\0' .. ARGV[f + 2])
   end
-  if open == 0 then ended(ctx, KEYS[6], id, run, 'completed', waiter) end
   return reply
 end
 

@@ -151,6 +151,25 @@ impl Ticket {
             self.id, self.task, self.tail, self.input
         )
     }
+
+    /// The ticket of an entry in this list.
+    pub(crate) fn of_entry(list: ListName, entry: &str) -> Result<Self, IdError> {
+        let mut parts = entry.splitn(3, '\0');
+        let mut next = || parts.next().ok_or_else(|| unreadable(entry));
+        let (id, task, rest) = (next()?, next()?, next()?);
+        let (tail, reference) = rest.split_at_checked(12).ok_or_else(|| unreadable(entry))?;
+        let (purpose, reference) = reference
+            .strip_prefix('!')
+            .map_or((Purpose::Run, reference), |rest| (Purpose::TimedOut, rest));
+        Ok(Self {
+            list,
+            id: InstanceId::stored(id)?,
+            task: TaskName::new(task)?,
+            tail: tail.parse()?,
+            purpose,
+            input: reference.parse()?,
+        })
+    }
 }
 
 impl fmt::Display for Ticket {
@@ -162,24 +181,14 @@ impl fmt::Display for Ticket {
 impl FromStr for Ticket {
     type Err = IdError;
     fn from_str(value: &str) -> Result<Self, IdError> {
-        let stored = || IdError::Stored {
-            kind: "ticket",
-            value: shorten(value),
-        };
-        let mut parts = value.splitn(4, '\0');
-        let mut next = || parts.next().ok_or_else(stored);
-        let (list, id, task, rest) = (next()?, next()?, next()?, next()?);
-        let (tail, reference) = rest.split_at_checked(12).ok_or_else(stored)?;
-        let (purpose, reference) = reference
-            .strip_prefix('!')
-            .map_or((Purpose::Run, reference), |rest| (Purpose::TimedOut, rest));
-        Ok(Self {
-            list: list.parse()?,
-            id: InstanceId::stored(id)?,
-            task: TaskName::new(task)?,
-            tail: tail.parse()?,
-            purpose,
-            input: reference.parse()?,
-        })
+        let (list, entry) = value.split_once('\0').ok_or_else(|| unreadable(value))?;
+        Self::of_entry(list.parse()?, entry)
+    }
+}
+
+fn unreadable(value: &str) -> IdError {
+    IdError::Stored {
+        kind: "ticket",
+        value: shorten(value),
     }
 }

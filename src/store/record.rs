@@ -104,6 +104,16 @@ impl TaskRecord {
             deadline: None,
         }
     }
+
+    /// The first claim of a task without bounds.
+    pub(crate) fn first(worker: &WorkerId, nonce: Nonce) -> Self {
+        Self {
+            attempt: 1,
+            nonce: Some(nonce),
+            worker: Some(worker.clone()),
+            ..Self::fresh(TaskState::Running)
+        }
+    }
 }
 
 struct Dash<'a, T>(&'a Option<T>);

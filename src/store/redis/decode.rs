@@ -121,10 +121,14 @@ where
     T: FromStr,
     T::Err: fmt::Display,
 {
-    text.parse().map_err(|e: T::Err| StoreError::Protocol {
+    text.parse().map_err(|e: T::Err| protocol(call, &e))
+}
+
+pub(super) fn protocol(call: &'static str, reason: &impl fmt::Display) -> StoreError {
+    StoreError::Protocol {
         call,
-        reason: e.to_string(),
-    })
+        reason: reason.to_string(),
+    }
 }
 
 pub(super) fn unknown_tag(call: &'static str, tag: &str) -> StoreError {

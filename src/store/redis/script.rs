@@ -109,9 +109,17 @@ impl Args {
     }
 
     /// Puts a count into a place that was kept free for it by [`Args::count`].
-    pub(super) fn set_count(&mut self, at: usize, count: usize) {
+    pub(super) fn set_count(&mut self, at: usize, count: usize) -> &mut Self {
         if let Some(arg) = self.args.get_mut(at) {
             *arg = Arg::Number(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+        self
+    }
+
+    /// Puts a word into a place that was kept free for it.
+    pub(super) fn set(&mut self, at: usize, word: &'static str) {
+        if let Some(arg) = self.args.get_mut(at) {
+            *arg = Arg::Text(Cow::Borrowed(word));
         }
     }
 

@@ -2,12 +2,12 @@
 
 use crate::{
     error::StoreError,
-    ids::{ListName, Ticket},
+    ids::{InputRef, ListName, Ticket},
     store::{
-        AsideEntry, ClaimReply, ClaimRequest, Claimed, Parking,
+        AsideEntry, ClaimReply, ClaimRequest, Claimed, Parking, TaskRecord,
         redis::{
             Inner,
-            decode::{Items, parse},
+            decode::{Items, parse, protocol},
             script::{Args, Named, script},
         },
     },
@@ -80,7 +80,7 @@ pub(in crate::store::redis) async fn call(
         "free" => false,
         other => return Err(items.unknown_tag(other)),
     };
-    let claims = claims(items.items()?, now)?;
+    let claims = claims(items.items()?, request, now)?;
     Ok(Answer {
         reply: ClaimReply {
             claims,
@@ -93,35 +93,52 @@ pub(in crate::store::redis) async fn call(
     })
 }
 
-fn claims(mut items: Items, now: Timestamp) -> Result<Vec<Claimed>, StoreError> {
-    let mut claims = Vec::with_capacity(items.len() / 7);
-    while !items.is_empty() {
-        let ticket = ticket(&items.text()?, &items.text()?)?;
-        let (run, record) = (items.parse()?, items.parse()?);
-        let input = match items.text()?.as_str() {
-            "input" => Some(items.bytes()?),
-            "none" => {
-                items.value()?;
-                None
-            }
-            other => return Err(items.unknown_tag(other)),
-        };
-        let overall = items.optional()?.map(Timestamp::from_millis);
-        claims.push(Claimed {
-            ticket,
-            run,
-            record,
-            input,
-            overall,
-            now,
-        });
+fn claims(
+    mut lists: Items,
+    request: &ClaimRequest,
+    now: Timestamp,
+) -> Result<Vec<Claimed>, StoreError> {
+    let mut claims = Vec::with_capacity(usize::from(request.want));
+    while !lists.is_empty() {
+        let list: ListName = lists.parse()?;
+        let mut items = lists.items()?;
+        while !items.is_empty() {
+            claims.push(claimed(&mut items, &list, request, now)?);
+        }
     }
     Ok(claims)
 }
 
+fn claimed(
+    items: &mut Items,
+    list: &ListName,
+    request: &ClaimRequest,
+    now: Timestamp,
+) -> Result<Claimed, StoreError> {
+    let ticket =
+        Ticket::of_entry(list.clone(), &items.text()?).map_err(|e| protocol(SCRIPT.name, &e))?;
+    let run = items.parse()?;
+    let record = items
+        .optional()?
+        .unwrap_or_else(|| TaskRecord::first(&request.worker, request.nonce));
+    let bytes = items.bytes()?;
+    let sent = match &ticket.input {
+        InputRef::Field { len, .. } => !bytes.is_empty() || *len == 0,
+        InputRef::Join => false,
+    };
+    Ok(Claimed {
+        ticket,
+        run,
+        record,
+        input: sent.then_some(bytes),
+        overall: items.optional()?.map(Timestamp::from_millis),
+        now,
+    })
+}
+
 pub(super) fn ticket(list: &str, entry: &str) -> Result<Ticket, StoreError> {
     let list: ListName = parse(SCRIPT.name, list)?;
-    parse(SCRIPT.name, &format!("{list}\0{entry}"))
+    Ticket::of_entry(list, entry).map_err(|e| protocol(SCRIPT.name, &e))
 }
 
 fn aside(mut items: Items) -> Result<Vec<AsideEntry>, StoreError> {

@@ -1,24 +1,24 @@
 //! `start.lua`
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
+use super::{Lists, delay};
 use crate::{
     engine::{FollowUp, Next},
     error::StoreError,
-    ids::{ListName, Partition, Purpose, Ticket},
+    ids::{Partition, Purpose, Ticket},
     store::{
-        Begin, StartItem, StartReply, TaskRecord, TaskState,
+        Begin, StartItem, StartReply,
         redis::{
             Inner,
             decode::{Items, tagged},
+            keys::PartitionKeys,
             script::{Args, Named, script},
         },
     },
 };
 
-use super::{Lists, delay};
-
-pub(in crate::store::redis) static SCRIPT: Named = script!("start");
+pub(in crate::store::redis) static SCRIPT: Named = script!("start", "start_item");
 
 /// One first node of an instance.
 struct First<'a> {
@@ -26,46 +26,59 @@ struct First<'a> {
     delay: i64,
 }
 
-fn firsts(item: &StartItem) -> Vec<First<'_>> {
-    item.first
-        .iter()
-        .filter_map(|follow_up| match follow_up {
-            FollowUp::Ready(next) => Some(First { next, delay: 0 }),
-            FollowUp::After { next, delay: after } => Some(First {
-                next,
-                delay: delay(*after),
-            }),
-            FollowUp::Arrive { .. } | FollowUp::End { .. } => None,
-        })
-        .collect()
+fn firsts(item: &StartItem) -> impl Iterator<Item = First<'_>> {
+    item.first.iter().filter_map(|follow_up| match follow_up {
+        FollowUp::Ready(next) => Some(First { next, delay: 0 }),
+        FollowUp::After { next, delay: after } => Some(First {
+            next,
+            delay: delay(*after),
+        }),
+        FollowUp::Arrive { .. } | FollowUp::End { .. } => None,
+    })
 }
 
-fn fields(args: &mut Args, item: &StartItem, firsts: &[First<'_>], waits: bool) -> usize {
-    let from = args.len();
+/// Whether two items differ in no more than their ids, runs and payloads: they are of one kind then, and what they have
+/// in common is sent once.
+fn alike(a: &StartItem, b: &StartItem) -> bool {
+    let common = |item: &StartItem| (item.policy, item.begin, item.definition, item.max_crashes);
+    common(a) == common(b)
+        && a.workflow == b.workflow
+        && a.queue == b.queue
+        && a.waiter == b.waiter
+        && firsts(a).count() == firsts(b).count()
+        && firsts(a).zip(firsts(b)).all(|(a, b)| {
+            a.delay == b.delay && a.next.task == b.next.task && a.next.list == b.next.list
+        })
+}
+
+fn kind<'a>(args: &mut Args, lists: &mut Lists<'a>, item: &'a StartItem) {
+    let (at, after) = match item.begin {
+        Begin::Now => (None, 0),
+        Begin::After(duration) => (None, delay(duration)),
+        Begin::At(time) => (Some(time.as_millis()), 0),
+    };
+    args.arg(item.policy.as_str())
+        .optional(at)
+        .number(after)
+        .count(firsts(item).count());
+    for first in firsts(item) {
+        args.arg(first.next.task.to_string())
+            .count(lists.number(&first.next.list))
+            .number(first.delay);
+    }
+    let count = args.len();
+    args.count(0);
     args.arg("v").arg("1").arg("status").arg("running");
     args.arg("workflow").arg(item.workflow.to_string());
     args.arg("definition").arg(item.definition.to_string());
-    args.arg("run").arg(item.run.to_string());
     args.arg("queue").arg(item.queue.to_string());
-    args.arg("open").count(firsts.len());
+    args.arg("open").count(firsts(item).count());
     args.arg("max_crashes").number(item.max_crashes);
-    args.arg("input").payload(item.input.clone());
-    if let Some(meta) = &item.meta {
-        args.arg("meta").payload(meta.clone());
-    }
     if let Some(waiter) = &item.waiter {
         args.arg("waiter").arg(waiter.to_string());
     }
-    for first in firsts {
-        let state = if waits || first.delay > 0 {
-            TaskState::Delayed
-        } else {
-            TaskState::Ready
-        };
-        args.arg(format!("task:{}", first.next.task));
-        args.arg(TaskRecord::fresh(state).to_string());
-    }
-    args.len() - from
+    let written = args.len() - count - 1;
+    args.set_count(count, written);
 }
 
 fn entry(item: &StartItem, next: &Next) -> String {
@@ -80,32 +93,56 @@ fn entry(item: &StartItem, next: &Next) -> String {
     .entry()
 }
 
-fn item<'a>(
-    args: &mut Args,
-    numbers: &HashMap<&'a ListName, usize>,
-    item: &'a StartItem,
-    firsts: &[First<'a>],
-) {
-    let (at, after) = match item.begin {
-        Begin::Now => (None, 0),
-        Begin::After(duration) => (None, delay(duration)),
-        Begin::At(time) => (Some(time.as_millis()), 0),
-    };
-    args.arg(item.run.to_string())
-        .arg(item.policy.as_str())
+fn item(args: &mut Args, kind: usize, item: &StartItem) {
+    args.count(kind)
+        .arg(item.run.to_string())
         .arg(item.id.to_string())
-        .optional(at)
-        .number(after)
-        .count(firsts.len());
-    let count = args.len();
-    args.count(0);
-    let written = fields(args, item, firsts, at.is_some() || after > 0);
-    args.set_count(count, written);
-    for first in firsts {
-        args.count(numbers.get(&first.next.list).copied().unwrap_or(0))
-            .arg(entry(item, first.next))
-            .number(first.delay);
+        .payload(item.input.clone())
+        .payload(item.meta.clone().unwrap_or_default());
+    for first in firsts(item) {
+        args.arg(entry(item, first.next));
     }
+}
+
+fn arguments(inner: &Inner, items: &[StartItem], keys: PartitionKeys<'_>) -> Args {
+    let (mut kinds, mut rest, mut lists) = (Args::default(), Args::default(), Lists::default());
+    let mut known: Vec<&StartItem> = Vec::new();
+    for one in items {
+        // The kind of the item before, nearly always.
+        let place = known.iter().rposition(|other| alike(other, one));
+        let place = place.unwrap_or_else(|| {
+            kind(&mut kinds, &mut lists, one);
+            known.push(one);
+            known.len() - 1
+        });
+        rest.key(keys.instance(&one.id));
+        item(&mut rest, place + 1, one);
+    }
+    let mut ids = HashSet::with_capacity(items.len());
+    let twice = !items.iter().all(|item| ids.insert(&item.id));
+    let mut args = Args::default();
+    args.key(keys.seq())
+        .key(keys.delayed())
+        .key(keys.keeper())
+        .key(keys.woken())
+        .key(keys.lists())
+        .key(keys.meta());
+    for key in lists.keys(keys) {
+        args.key(key);
+    }
+    args.arg(keys.prefix.to_owned())
+        .arg(inner.publish_command())
+        .count(lists.0.len())
+        .count(items.len())
+        .arg(inner.guard())
+        .arg(if twice { "1" } else { "0" });
+    for list in &lists.0 {
+        args.arg(list.to_string());
+    }
+    args.count(known.len());
+    args.append(kinds);
+    args.append(rest);
+    args
 }
 
 pub(in crate::store::redis) async fn call(
@@ -117,36 +154,7 @@ pub(in crate::store::redis) async fn call(
     if items.is_empty() {
         return Ok(Vec::new());
     }
-    let keys = inner.keys_of(partition)?;
-    let firsts: Vec<_> = items.iter().map(firsts).collect();
-    let mut lists = Lists::default();
-    let numbers: HashMap<_, _> = firsts
-        .iter()
-        .flatten()
-        .map(|first| (&first.next.list, lists.number(&first.next.list)))
-        .collect();
-    let mut args = Args::default();
-    args.key(keys.seq())
-        .key(keys.delayed())
-        .key(keys.keeper())
-        .key(keys.woken())
-        .key(keys.lists());
-    for key in lists.keys(keys) {
-        args.key(key);
-    }
-    args.arg(keys.prefix.to_owned())
-        .arg(inner.publish_command())
-        .count(lists.0.len())
-        .count(items.len());
-    for list in &lists.0 {
-        args.arg(list.to_string());
-    }
-    for (one, firsts) in items.iter().zip(&firsts) {
-        args.key(keys.instance(&one.id))
-            .key(keys.errors(&one.id))
-            .key(keys.parked(&one.id));
-        item(&mut args, &numbers, one, firsts);
-    }
+    let args = arguments(inner, items, inner.keys_of(partition)?);
     let mut replies = Items::of(SCRIPT.name, inner.call(&SCRIPT, args).await?)?;
     let mut answers = Vec::with_capacity(items.len());
     for one in items {
