@@ -1,5 +1,6 @@
 //! The command line of Tenure.
 
+mod bench;
 mod connect;
 mod demo;
 mod worker;
@@ -20,6 +21,11 @@ struct Cli {
 enum Command {
     /// Runs 1000 orders through a workflow and shows what happened to them
     Demo(demo::Args),
+    /// Measures how fast it is, against what the same Redis can do at most, and counts afterwards
+    Bench(bench::Args),
+    /// A worker process of a benchmark
+    #[command(hide = true)]
+    BenchWorker(bench::worker::Args),
     /// Runs a worker until it is told to stop (SIGTERM, Ctrl-C)
     Worker(worker::Args),
 }
@@ -37,6 +43,8 @@ async fn main() -> ExitCode {
         .init();
     let done = match cli.command {
         Command::Demo(args) => demo::run(args).await,
+        Command::Bench(args) => bench::run(args).await,
+        Command::BenchWorker(args) => bench::worker::run(args).await,
         Command::Worker(args) => worker::run(args).await,
     };
     match done {
@@ -49,10 +57,10 @@ async fn main() -> ExitCode {
 }
 
 impl Command {
-    /// What is logged when `TENURE_LOG` says nothing: a worker tells what it does, a demo shows its table.
+    /// What is logged when `TENURE_LOG` says nothing: a worker tells what it does, the others show a table.
     fn log_level(&self) -> &'static str {
         match self {
-            Self::Demo(_) => "error",
+            Self::Demo(_) | Self::Bench(_) | Self::BenchWorker(_) => "error",
             Self::Worker(_) => "info",
         }
     }

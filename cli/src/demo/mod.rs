@@ -103,7 +103,7 @@ async fn show(
         args.instances
     );
     ensure!(
-        counted.completed == args.instances.into(),
+        counted.completed == u64::from(args.instances),
         "not all instances completed"
     );
     ensure!(
