@@ -77,7 +77,7 @@ fn stored_text(criterion: &mut Criterion) {
     };
     let text = ticket.to_string();
     criterion.bench_function("ticket: write", |b| {
-        b.iter(|| black_box(&ticket).to_string())
+        b.iter(|| black_box(&ticket).to_string());
     });
     criterion.bench_function("ticket: read", |b| {
         b.iter(|| black_box(text.as_str()).parse::<Ticket>());
@@ -85,7 +85,7 @@ fn stored_text(criterion: &mut Criterion) {
     let record = TaskRecord::fresh(TaskState::Ready);
     let text = record.to_string();
     criterion.bench_function("record: write", |b| {
-        b.iter(|| black_box(&record).to_string())
+        b.iter(|| black_box(&record).to_string());
     });
     criterion.bench_function("record: read", |b| {
         b.iter(|| black_box(text.as_str()).parse::<TaskRecord>());
