@@ -53,6 +53,9 @@ local function take(list, entry, again_only)
     local state, number, held, failures, crashes, owner = fields(record)
     if not state then return unreadable(ticket, 'the task record cannot be read') end
     if state == 'running' and held == nonce and owner == worker then
+      -- Its entry may stand twice.
+      if taken[hold] then return end
+      taken[hold] = true
       return answer(list, entry, ticket, run, record, payload, due)
     end
     if state ~= 'ready' or again_only or taken[hold] then return end
@@ -81,7 +84,7 @@ end
 -- The tickets first: one whose task is not running is dropped when it is looked at.
 local function store()
   if got == 0 then return end
-  call('ZADD', KEYS[4], unpack(tickets))
+  if #tickets > 0 then call('ZADD', KEYS[4], unpack(tickets)) end
   for i = 1, #taken, 6 do
     call('SET', taken[i + 3], taken[i + 4], 'PX', ttl)
     if taken[i + 5] then

@@ -11,7 +11,7 @@ use std::{
 
 use futures_util::StreamExt;
 use tenure::{
-    ids::{InstanceId, MailboxId, TaskName},
+    ids::{InstanceId, MailboxId, TaskName, Ticket},
     store::{
         ClaimReply, ClaimRequest, Claimed, Control, ControlReply, ControlRequest, Held, Hint,
         Hints, ReleaseReply, SettleReply, Settlement, Snapshot, StartItem, StartReply, Store,
@@ -135,6 +135,17 @@ impl Env {
         }
         let key = self.store.claim_key(id, task).await.expect("a read");
         assert_eq!(key, None);
+    }
+
+    /// Puts an entry into its ready list once more.
+    pub(crate) fn repeat_entry(&self, ticket: &Ticket) {
+        match &self.place {
+            Place::Memory { store, .. } => store.repeat_entry(ticket),
+            Place::Redis { server, .. } => {
+                let key = format!("{{tenure:0}}:ready:{}", ticket.list);
+                server.run::<()>(&["RPUSH", &key, &ticket.entry()]);
+            }
+        }
     }
 
     pub(crate) async fn start(&self, item: &StartItem) -> StartReply {

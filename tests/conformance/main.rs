@@ -41,6 +41,8 @@ conformance! {
         tasks_are_claimed_from_the_head_with_their_input
         a_claim_takes_no_more_than_it_wants_and_looks_into_lists_in_order
         a_repeated_claim_gets_the_same_tasks_again
+        an_entry_that_stands_twice_is_one_task
+        an_entry_of_a_task_that_is_not_ready_is_dropped
         inputs_that_do_not_fit_the_reply_are_left_out
         deadlines_are_written_down_before_the_task_runs
         the_overall_deadline_counts_from_the_first_claim

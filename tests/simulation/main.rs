@@ -13,6 +13,7 @@ mod scenario;
 mod script;
 mod seeds;
 mod shape;
+mod slips;
 mod world;
 
 /// A seed made of a seed and a name.

@@ -9,6 +9,7 @@ use crate::{
     chaos::{Chaos, Logs, Time},
     coverage::Coverage,
     scenario::{Kind, Mode, Scenario},
+    slips,
     world::{Tuning, World},
 };
 
@@ -51,8 +52,9 @@ async fn simulate(scenario: &Scenario, logs: Logs) -> Outcome {
         .clock(chaos.store_clock.clone())
         .partitions(partitions.expect("1 or 2"))
         .build();
-    let world = World::new(Arc::clone(&chaos), Arc::new(store), tuning);
+    let world = World::new(Arc::clone(&chaos), Arc::new(store.clone()), tuning);
     world.begin();
+    slips::begin(&world, store);
     let begin = Instant::now();
     while begin.elapsed() < tuning.trouble && !chaos.is_violated() {
         sleep(Duration::from_secs(2)).await;

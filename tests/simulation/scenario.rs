@@ -17,10 +17,14 @@ pub(crate) enum Kind {
     ClockStep,
     Slow,
     Blocked,
+    /// A claim key is deleted while its owner lives.
+    KeyLost,
+    /// A ready entry stands twice, or comes when its task is no longer ready.
+    EntryTwice,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::DieBefore,
         Self::DieAfter,
         Self::LoseReply,
@@ -33,6 +37,8 @@ impl Kind {
         Self::ClockStep,
         Self::Slow,
         Self::Blocked,
+        Self::KeyLost,
+        Self::EntryTwice,
     ];
 
     fn bit(self) -> u16 {
@@ -119,7 +125,7 @@ impl FromStr for Scenario {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong =
-            || format!("a run is `safety:17` or `liveness:17:2:3:4:4095`, this is `{text}`");
+            || format!("a run is `safety:17` or `liveness:17:2:3:4:16383`, this is `{text}`");
         let (mode, numbers) = text.split_once(':').ok_or_else(wrong)?;
         let mode = match mode {
             "safety" => Mode::Safety,

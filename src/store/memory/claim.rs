@@ -154,7 +154,12 @@ impl<'a> Claim<'a> {
         self.answer(call, ticket, record);
     }
 
+    /// Nothing for an entry that stands twice: the task was answered with its first.
     fn answer(&mut self, call: &Call, ticket: Ticket, record: TaskRecord) {
+        let same = |c: &Claimed| (&c.ticket.id, &c.ticket.task) == (&ticket.id, &ticket.task);
+        if self.reply.claims.iter().any(same) {
+            return;
+        }
         let Some(instance) = call.share.instances.get(&ticket.id) else {
             return;
         };

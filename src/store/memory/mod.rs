@@ -37,7 +37,9 @@ use super::{
     StatusEvents, Store, StoreError, TickReply, TickRequest, types::Bounds,
 };
 use crate::{
-    ids::{DefinitionHash, InstanceId, MailboxId, Partition, RunId, TaskName, WorkflowName},
+    ids::{
+        DefinitionHash, InstanceId, MailboxId, Partition, RunId, TaskName, Ticket, WorkflowName,
+    },
     time::{Clock, Timestamp},
 };
 
@@ -94,6 +96,14 @@ impl MemoryStore {
         let mut state = self.state();
         let share = state.share(id.partition(self.partitions));
         share.claims.remove(&(id.clone(), task.clone()));
+    }
+
+    /// Puts an entry into its ready list whatever its task does: it is only a hint, which may stand there twice or come
+    /// late. For tests.
+    #[doc(hidden)]
+    pub fn repeat_entry(&self, ticket: &Ticket) {
+        let partition = ticket.id.partition(self.partitions);
+        self.transition(partition, |call| call.append(ticket.clone()));
     }
 
     fn bounds(&self) -> Bounds {

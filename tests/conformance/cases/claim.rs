@@ -65,6 +65,43 @@ pub(crate) async fn a_repeated_claim_gets_the_same_tasks_again(on: On) {
     assert_eq!(t.claim("w1", 2).await[0].ticket.id, id("y"));
 }
 
+pub(crate) async fn an_entry_that_stands_twice_is_one_task(on: On) {
+    let t = on.store().await;
+    t.started(item_with("x", &["a", "b"])).await;
+    let tickets = t.store.ready(p0(), &list(), 2).await.expect("a read");
+    for ticket in tickets.iter().chain(&tickets) {
+        t.repeat_entry(ticket);
+    }
+    let request = claiming("w1", 9);
+    let claims = t.claim_with(&request).await.claims;
+    let names: Vec<&str> = claims.iter().map(|c| c.ticket.task.as_str()).collect();
+    assert_eq!(names, ["a", "b"]);
+    assert_eq!(t.claim_with(&request).await.claims, claims);
+    assert!(t.ready().await.is_empty());
+}
+
+pub(crate) async fn an_entry_of_a_task_that_is_not_ready_is_dropped(on: On) {
+    let t = on.store().await;
+    t.started(item("x")).await;
+    let claimed = t.one("w1").await;
+    let dropped = async |record: &str| {
+        t.repeat_entry(&claimed.ticket);
+        assert!(t.claim("w2", 1).await.is_empty());
+        assert!(t.ready().await.is_empty());
+        assert_eq!(t.record(&id("x"), "a").await, record);
+    };
+    dropped("running 1 n 0 0").await;
+    t.settle("w1", &retry(&claimed, 500)).await;
+    dropped("delayed 1 n 1 0").await;
+    t.pass(500);
+    t.tick().await;
+    let again = t.one("w1").await;
+    t.settle("w1", &then(&again, &["b"])).await;
+    t.repeat_entry(&claimed.ticket);
+    assert_eq!(t.one("w2").await.ticket.task, task("b"));
+    assert_eq!(t.record(&id("x"), "a").await, "completed 2 n 1 0");
+}
+
 // case 76
 pub(crate) async fn inputs_that_do_not_fit_the_reply_are_left_out(on: On) {
     let t = on.store().await;
