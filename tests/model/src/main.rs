@@ -28,7 +28,7 @@ fn breaks<M: Model>(mistake: &str, model: &M, rule: &str) {
     let broken = report.broken.unwrap_or_else(|| {
         panic!("{mistake}: `{rule}` holds in all {} states", report.states);
     });
-    println!("{mistake}: {broken}\n");
+    println!("{mistake}, after {} states: {broken}\n", report.states);
     assert_eq!(broken.rule, rule);
     assert!(broken.length > 1, "a counterexample is a way to somewhere");
 }
@@ -137,6 +137,13 @@ fn without_the_run_in_entries_a_run_is_claimed_by_the_entry_of_another() {
 fn a_settlement_that_does_not_ask_for_running_is_stored_twice() {
     let model = CHAIN.with(Mutation::SettleForgetsRunning);
     breaks("settle forgets running", &model, rules::ONE_COMMIT);
+}
+
+#[test]
+fn a_settlement_that_does_not_ask_for_its_run_is_stored_in_another() {
+    // A claim that comes again after a replacement has its old nonce, and with it the fence that it had before.
+    let model = REPLACED.with(Mutation::SettleForgetsRun);
+    breaks("settle forgets the run", &model, rules::OWN_WRITE);
 }
 
 #[test]

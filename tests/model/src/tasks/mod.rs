@@ -28,6 +28,7 @@ pub(crate) enum Mutation {
     FenceWithoutNonce,
     EntriesWithoutRun,
     SettleForgetsRunning,
+    SettleForgetsRun,
     SettleGivesUpFirst,
     ReapTakesLiveClaims,
     ReapActsOnOldList,

@@ -14,6 +14,7 @@ pub(crate) const STORED_IS_SAID: &str = "a completion that is stored is never an
 pub(crate) const NEW_FENCES: &str = "fences never repeat";
 pub(crate) const ATTEMPTS_GROW: &str = "attempts never go back";
 pub(crate) const OWN_ENTRY: &str = "a claim comes from an entry of its own run";
+pub(crate) const OWN_WRITE: &str = "a settlement is stored in the run that it was claimed from";
 pub(crate) const WAKE_SOURCE: &str = "every open task has a wake source";
 pub(crate) const ONE_TICKET: &str = "a running task has one ticket, so that one look counts once";
 pub(crate) const OPEN_COUNTS: &str = "open counts the open tasks, and none is open only at the end";
@@ -35,6 +36,7 @@ pub(crate) fn all() -> Vec<Rule<Tasks>> {
         always(NEW_FENCES, |_, s| !is(s, Breach::FenceRepeated)),
         step(ATTEMPTS_GROW, attempts_grow),
         always(OWN_ENTRY, |_, s| !is(s, Breach::ForeignEntry)),
+        always(OWN_WRITE, |_, s| !is(s, Breach::ForeignWrite)),
         always(WAKE_SOURCE, |_, s| {
             (0..TASKS).all(|t| has_wake_source(s, t))
         }),

@@ -202,6 +202,7 @@ pub(crate) enum Breach {
     SaidStored,
     SaidLost,
     ForeignEntry,
+    ForeignWrite,
     FenceRepeated,
     FiredTwice,
     FiredEarly,

@@ -128,13 +128,17 @@ impl Tasks {
         if self.has(Mutation::SettleForgetsRunning) {
             stored.state = TaskState::Running;
         }
-        s.run == claim.run && s.status == Status::Running && stored == held
+        self.is_of_run(s, claim) && s.status == Status::Running && stored == held
+    }
+
+    fn is_of_run(&self, s: &State, claim: &Claim) -> bool {
+        s.run == claim.run || self.has(Mutation::SettleForgetsRun)
     }
 
     /// running → completed, delayed or failed, with what follows; or the answer to a repeat, or a refusal.
     pub(crate) fn settle(&self, s: &mut State, number: u8, verdict: Verdict) -> Settled {
         let claim = s.claims[usize::from(number)];
-        if s.run != claim.run {
+        if !self.is_of_run(s, &claim) {
             return Settled::Lost;
         }
         if !self.holds(s, &claim) {
@@ -178,6 +182,9 @@ impl Tasks {
 
     fn apply(&self, s: &mut State, number: u8, claim: &Claim, verdict: Verdict) -> Option<u8> {
         let task = claim.ticket.task();
+        if s.run != claim.run {
+            s.breach(Breach::ForeignWrite);
+        }
         if claim.fate == Fate::TakenAway {
             s.breach(Breach::WroteAfterTakenAway);
         }
