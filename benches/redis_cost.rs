@@ -117,6 +117,7 @@ impl Load {
             definition: list().definition,
             queue: QueueName::default(),
             begin: Begin::Now,
+            signals: Vec::new(),
             first: vec![FollowUp::Ready(next(0, ValueField::Input))],
             input: Bytes::from(vec![0xc0; PAYLOAD]),
             meta: None,

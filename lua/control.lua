@@ -1,5 +1,5 @@
 -- control: live → cancelled or terminated, at once. Entries, timers and claim keys stay and fall when they are met.
--- KEYS     1 seq counter · 2 instance hash · 3 done:<status> list
+-- KEYS     1 seq counter · 2 instance hash · 3 done:<status> list · 4 delayed zset · 5 waiting set
 -- DERIVED  {p}mail:<mailbox> and {p}events (channels)
 -- ARGV     1 prefix · 2 publish command · 3 id · 4 run (empty: whichever is there) · 5 status it leads to
 --          6 control record (MessagePack)

@@ -26,11 +26,6 @@ local function unticket(ticket)
   if a then return sub(ticket, 1, a - 1), sub(ticket, a + 1), parse(ticket, a + 1) end
 end
 
--- `<state> <attempt> <nonce> <failures> <crashes> <worker> <deadline>`
-local function fields(record)
-  return string.match(record or '', '^(%l+) (%d+) (%S+) (%d+) (%d+) (%S+) (%S+)$')
-end
-
 -- The error of a read: a key of a foreign type is an unreadable record, everything else is raised again.
 local function foreign(reply)
   if find(reply.err, 'WRONGTYPE', 1, true) then return true end
@@ -82,6 +77,7 @@ local function close(ctx, key, id, tail, except)
   local names = {}
   for _, name in ipairs(call('HKEYS', key)) do
     if sub(name, 1, 5) == 'task:' and name ~= except then names[#names + 1] = name end
+    if name == 'waits' then unwait(ctx, key, id, tail) end
   end
   for from = 1, #names, 1000 do
     local till, set = math.min(from + 999, #names), {}

@@ -2,7 +2,7 @@
 -- through a transition. Leaves nothing behind; `!probe` is no id that a user may choose.
 -- KEYS     1 woken zset · 2 meta hash · 3 seq counter · 4 running zset · 5 delayed zset · 6 keeper string · 7 aside hash
 --          8 lists set · 9 last:<worker> string · 10 worker:<worker> string · 11 instance hash · 12 claim string
---          13 errors list · 14 parked list · 15 ready list · 16 idle zset · 17 done list
+--          13 errors list · 14 parked list · 15 ready list · 16 idle zset · 17 done list · 18 waiting set
 -- DERIVED  {p}mail:!probe and {p}events (channels)
 -- ARGV     1 prefix · 2 publish command
 -- RETURNS  ok | {missing, command, key or channel, what the server said}
@@ -33,6 +33,7 @@ may('HGET', KEYS[2], 'epoch')
 may('HMGET', KEYS[7], probe)
 may('GET', KEYS[6])
 may('SREM', KEYS[8], probe)
+may('SREM', KEYS[18], probe)
 may('DEL', KEYS[9], KEYS[10], KEYS[12])
 may('UNLINK', KEYS[11])
 may('SADD', KEYS[8], probe)
@@ -44,6 +45,7 @@ may('DEL', KEYS[12])
 may('HSET', KEYS[11], 'v', 1)
 may('HMGET', KEYS[11], 'v')
 may('HKEYS', KEYS[11])
+may('HDEL', KEYS[11], 'v')
 may('UNLINK', KEYS[11])
 may('LPUSH', KEYS[15], probe)
 may('RPUSH', KEYS[15], probe)

@@ -1,13 +1,16 @@
 -- settle: running → completed, delayed or failed, with all that follows. Items apply one after another, each whole.
 -- KEYS     1 woken zset · 2 seq counter · 3 running zset · 4 delayed zset · 5 keeper string · 6 done:completed list
 --          7 done:failed list · 8 lists set; then for each list: ready list, idle zset; then for each item: instance hash, claim
---          string, then the claim string of the follow-up to claim (handed, follow) or the errors list (retry, failed)
+--          string, then the claim string of the follow-up to claim (handed, follow) or the errors list (retry, failed); last
+--          the waiting set, if an item waits or fails
 -- DERIVED  {p}mail:<mailbox> and {p}events (channels)
 -- ARGV     1 prefix · 2 publish command · 3 worker · 4 TTL (ms) of follow-up claims · 5 lists · 6 items · names of lists
 --          item: verdict, run, record as claimed, ticket, number of arguments that follow; by verdict:
 --          ends: id, fields · handed: ticket and value of the claim key of what follows, fields, its record the last
 --          follow: id, follow-up to claim (0: none), nonce, if-empty | always, timeout (ms), deadline (ms), follow-ups, for
---            each: ready | after | arrive, list (from 1), entry, task, delay (ms) or need, total; then fields
+--            each: ready | after | arrive, list (from 1), entry, task, delay (ms) or need, total, or await, list, entry up
+--            to its ref, task, timeout (ms or empty), signal; then fields
+--          wait: field `task:<t>`, record, id, list (from 1), entry up to its ref, timeout (ms or empty), signal
 --          retry: field `task:<t>`, record, list (from 1), entry, delay (ms), error
 --          failed: field `task:<t>`, record, id, error, message
 --          fields: names and values to store, `task:<t>` first, records of ready and delayed follow-ups included
@@ -87,6 +90,8 @@ local function settle(verdict, k, a, last)
     reply = hand_on(key, KEYS[k + 2], from, last)
   elseif verdict == 'follow' then
     reply = follow(key, KEYS[k + 2], ARGV[from], run, name, open, r[5], from + 1, last)
+  elseif verdict == 'wait' then
+    reply = wait(ctx, key, from, queue)
   elseif verdict == 'retry' then
     reply = retry(key, KEYS[k + 2], from)
   else
@@ -101,7 +106,7 @@ local a, k = 7 + lists, 9 + 2 * lists
 for i = 1, tonumber(ARGV[6]) do
   local verdict, last = ARGV[a], a + 4 + ARGV[a + 4]
   replies[i] = settle(verdict, k, a, last)
-  a, k = last + 1, k + (verdict == 'ends' and 2 or 3)
+  a, k = last + 1, k + ((verdict == 'ends' or verdict == 'wait') and 2 or 3)
 end
 if #tickets > 0 then call('ZREM', KEYS[3], unpack(tickets)) end
 if #running > 0 then call('ZADD', KEYS[3], unpack(running)) end

@@ -73,7 +73,7 @@ end
 local function follow(key, claim, id, run, name, open, waiter, a, last)
   local wanted, follows, delta = tonumber(ARGV[a]), tonumber(ARGV[a + 5]), -1
   local set, joins, full, after, taken = { unpack(ARGV, a + 6 + 6 * follows, last) }, {}, {}, {}, nil
-  local ready = {}
+  local ready, waits = {}, nil
   for i = 1, follows do
     local f = a + 6 * i
     local kind, list, runs = ARGV[f], ARGV[f + 1], ARGV[f] == 'ready'
@@ -85,6 +85,10 @@ local function follow(key, claim, id, run, name, open, waiter, a, last)
       if runs then set[#set + 1], set[#set + 2] = 'task:' .. ARGV[f + 3], 'ready 0 - 0 0 - -' end
     end
     if runs or kind == 'after' then delta = delta + 1 end
+    if kind == 'await' then
+      waits, delta = waits or awaiting(ctx, key), delta + 1
+      await(waits, set, list, ARGV[f + 2], ARGV[f + 3], tonumber(ARGV[f + 4]), ARGV[f + 5], ' 0 - 0 0 - -')
+    end
     if runs and i == wanted and (ARGV[a + 2] == 'always'
         or not full[list] and not queued[list] and call('LLEN', KEYS[7 + 2 * list]) == 0) then
       taken = f
@@ -96,12 +100,14 @@ local function follow(key, claim, id, run, name, open, waiter, a, last)
   end
   local reply = taken and claim_next(claim, run, set, a, taken) or 'stored'
   open = open + delta
+  if waits then awaited(waits, set) end
   if open == 0 then
     finish(key, id, run, waiter, unpack(set))
   else
     if delta ~= 0 then set[#set + 1], set[#set + 2] = 'open', open end
     call('HSET', key, unpack(set))
   end
+  if waits then place(waits, id, queue) end
   for _, f in ipairs(ready) do queue(ARGV[f + 1], ARGV[f + 2]) end
   for _, f in ipairs(after) do
     delay(ctx, KEYS[4], ctx.now + tonumber(ARGV[f + 4]), ARGV[6 + ARGV[f + 1]] .. '\0' .. ARGV[f + 2])

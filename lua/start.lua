@@ -1,7 +1,7 @@
 -- start: absent → live, the first nodes ready or delayed. Items apply one after another, each whole.
 -- KEYS     1 seq counter · 2 delayed zset · 3 keeper string · 4 woken zset · 5 lists set · 6 meta hash
 --          then for each list: ready list, idle zset; then for each item: instance hash
--- DERIVED  {p}errors:<id> · {p}parked:<id> · {p}mail:<mailbox> and {p}events (channels)
+-- DERIVED  {p}errors:<id> · {p}parked:<id> · {p}waiting · {p}mail:<mailbox> and {p}events (channels)
 -- ARGV     1 prefix `{ns:p}:` · 2 publish command · 3 lists · 4 items · 5 guard: 1 on a cluster
 --          6 1 if an id stands twice in the call · names of lists · number of kinds
 --          what items have in common stands once, in a kind: policy, begin at (ms since 1970, or empty), begin after (ms),
@@ -44,7 +44,7 @@ end
 for i = 1, tonumber(ARGV[7 + lists]) do kinds[i] = kind() end
 local empty = call('EXISTS', unpack(KEYS, first + 1, first + items)) == 0
 if ARGV[5] == '1' and not empty then
-  local keys, a = {}, at
+  local keys, a = { KEYS[2], ctx.prefix .. 'waiting' }, at
   for _ = 1, items do
     keys[#keys + 1], keys[#keys + 2] = left_by(ARGV[a + 2])
     a = a + 5 + #kinds[tonumber(ARGV[a])].nodes

@@ -1,6 +1,7 @@
 -- tick: due → ready; expired → ready, delayed or dead; old → gone. The keeper's promote, reap and prune, each bounded.
 -- KEYS     1 meta hash · 2 woken zset · 3 seq counter · 4 running zset · 5 delayed zset · 6 keeper string
 --          7 aside hash · 8, 9, 10, 11 done:completed, :failed, :cancelled, :terminated lists · 12 lists set
+--          13 waiting set
 -- DERIVED  {p}ready:<list> · {p}idle:<list> · {p}instance:<id> · {p}claim:<id>:<task> · {p}errors:<id> · {p}parked:<id>
 --          {p}worker:<worker> · {p}mail:<mailbox> and {p}events (channels)
 -- ARGV     1 prefix · 2 publish command · 3 guard: 1 on a cluster · 4 worker (empty: no keeper) · 5 keeper TTL (ms)

@@ -35,12 +35,23 @@ end
 
 local function set_aside(ticket) call('HSET', KEYS[7], ticket, 'the ticket cannot be read') end
 
+-- A node that waited for a signal too long waits no more.
+local function stop_waiting(key, id, task)
+  local left = {}
+  for word in string.gmatch(call('HGET', key, 'waits') or '', ' %S+') do
+    if not find(word, '=' .. task .. '=', 1, true) then left[#left + 1] = word end
+  end
+  if #left > 0 then return call('HSET', key, 'waits', table.concat(left)) end
+  call('HDEL', key, 'waits')
+  call('SREM', KEYS[13], id)
+end
+
 local function promote_due()
   local due = call('ZRANGEBYSCORE', KEYS[5], '-inf', ctx.at, 'LIMIT', 0, promote)
   if #due == promote then again = 'again' end
-  local keys, sets = guard and { KEYS[5] }, {}
+  local keys, sets, late = guard and { KEYS[5], KEYS[13] }, {}, {}
   for _, ticket in ipairs(due) do
-    local list, entry, id, task, tail = unticket(ticket)
+    local list, entry, id, task, tail, ref = unticket(ticket)
     if id then
       local key, name = prefix .. 'instance:' .. id, 'task:' .. task
       local r = try('HMGET', key, 'v', 'run', 'status', name)
@@ -50,7 +61,9 @@ local function promote_due()
       if r.err or r[1] or r[2] then
         local why = unreadable(r)
         local record = not why and is_live(r, tail)
-        if record and sub(record, 1, 8) == 'delayed ' then
+        local waits = record and sub(record, 1, 8) == 'waiting ' and sub(ref, 1, 1) == '!'
+        if waits then late[#late + 1] = { key, id, task } end
+        if waits or record and sub(record, 1, 8) == 'delayed ' then
           push(tails, list, entry)
           sets[#sets + 1], sets[#sets + 2], sets[#sets + 3] = key, name, 'ready' .. sub(record, 8)
         elseif why or record and not fields(record) then
@@ -65,6 +78,7 @@ local function promote_due()
   if keys then here(KEYS[1], keys) end
   flush('RPUSH', tails)
   for i = 1, #sets, 3 do call('HSET', sets[i], sets[i + 1], sets[i + 2]) end
+  for _, wait in ipairs(late) do stop_waiting(unpack(wait)) end
   promoted = #sets / 3
   done_with(KEYS[5], due)
 end

@@ -48,7 +48,7 @@ end
 local function reap_expired()
   local due = call('ZRANGEBYSCORE', KEYS[4], '-inf', ctx.at, 'LIMIT', 0, reap, 'WITHSCORES')
   if #due == 2 * reap then again = 'again' end
-  local keys = guard and { KEYS[4], KEYS[5] }
+  local keys = guard and { KEYS[4], KEYS[5], KEYS[13] }
   local gone, taken = examine(due, keys)
   if keys then here(KEYS[1], keys) end
   flush('LPUSH', heads)

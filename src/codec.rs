@@ -32,6 +32,9 @@ pub enum CodecError {
     },
 }
 
+/// The payload of nothing.
+pub(crate) const NIL: Bytes = Bytes::from_static(b"\xc0");
+
 /// Writes a value as a payload.
 ///
 /// # Errors

@@ -10,12 +10,12 @@ use std::{
 use proptest::prelude::*;
 use tenure::{
     codec,
-    engine::{Attempt, Decision, Failure, FollowUp, Limits, Next, Outcome, begin, decide},
+    engine::{Attempt, Decision, Failure, FollowUp, Limits, Next, Outcome, Wait, begin, decide},
     ids::{InputRef, ListName, QueueName, TaskName, ValueField},
     task::{ErrorKind, Retry, TaskError},
     workflow::{
-        Anywhere, BuildErrors, Chain, Graph, MAX_DURATION, NodeId, NodeKind, RetryPolicy, Source,
-        Workflow,
+        AnyWorkflow, Anywhere, BehindWait, BuildErrors, Chain, Graph, MAX_DURATION, NodeId,
+        NodeKind, RetryPolicy, Source, Workflow,
     },
 };
 
@@ -26,11 +26,16 @@ const SECOND: Duration = Duration::from_secs(1);
 enum Piece {
     Task,
     Delay,
+    Wait,
     Fork(Vec<Vec<Piece>>),
 }
 
 fn chain() -> impl Strategy<Value = Vec<Piece>> {
-    let leaf = prop_oneof![3 => Just(Piece::Task), 1 => Just(Piece::Delay)];
+    let leaf = prop_oneof![
+        3 => Just(Piece::Task),
+        1 => Just(Piece::Delay),
+        1 => Just(Piece::Wait),
+    ];
     let leaves = prop::collection::vec(leaf.clone(), 0..4);
     leaves.prop_recursive(3, 30, 4, move |inner| {
         let fork = prop::collection::vec(inner, 1..4).prop_map(Piece::Fork);
@@ -60,6 +65,7 @@ fn grow(chain: Open, pieces: &[Piece], count: &Cell<usize>) -> Open {
     pieces.iter().fold(chain, |chain, piece| match piece {
         Piece::Task => chain.task(name(), same).anywhere(),
         Piece::Delay => chain.delay(name(), SECOND).anywhere(),
+        Piece::Wait => chain.await_signal::<u64>(name()).anywhere(),
         Piece::Fork(branches) => chain
             .fork_each(branches, |pieces, b| grow(b.anywhere(), pieces, count))
             .join(name(), sum)
@@ -85,6 +91,7 @@ fn expected(value: &str, pieces: &[Piece], count: &Cell<usize>) -> String {
                 value
             }
             Piece::Task => result(&format!("n{}", next()), &[value]),
+            Piece::Wait => result(&format!("n{}", next()), &[]),
             Piece::Fork(branches) => {
                 let values: Vec<_> = branches
                     .iter()
@@ -155,10 +162,32 @@ impl<'a> Instance<'a> {
                     self.queue(next);
                 }
             }
+            FollowUp::Wait { next, wait } => self.wait(next, &wait),
             FollowUp::End { result } => {
                 assert!(self.values.contains_key(&result));
                 assert_eq!(self.result.replace(result), None, "two ends");
             }
+        }
+    }
+
+    /// The signal is there at once, or a little later: for the engine that is the same.
+    fn wait(&mut self, next: Next, wait: &Wait) {
+        assert_eq!(wait.signal.as_str(), next.task.as_str());
+        assert_eq!(wait.timeout, None);
+        let node = self.graph.find(&next.task).expect("a node of the graph");
+        let input = self.signalled(node);
+        self.queue(Next { input, ..next });
+    }
+
+    /// Where the value of a node is that has its signal.
+    fn signalled(&mut self, node: NodeId) -> InputRef {
+        let here = self.graph.node(node);
+        let value = result(here.name.as_str(), &[]);
+        let len = value.len();
+        self.values.insert(here.value(), value);
+        InputRef::Field {
+            field: here.value(),
+            len,
         }
     }
 
@@ -171,6 +200,9 @@ impl<'a> Instance<'a> {
 
     /// What the node gets; all of it must be there.
     fn inputs(&self, node: NodeId, input: &InputRef) -> Vec<String> {
+        if input.is_of(&self.graph.node(node).value()) {
+            return Vec::new();
+        }
         match (input, self.graph.input_of(node)) {
             (InputRef::Field { field, len }, Source::Value(source)) => {
                 assert_eq!(field, source);
@@ -201,7 +233,7 @@ impl<'a> Instance<'a> {
             overall_left: None,
         };
         let outcome = match here.kind {
-            NodeKind::Delay(_) => Outcome::Passed,
+            NodeKind::Delay(_) | NodeKind::Wait(_) => Outcome::Passed,
             _ if fails && *failures + 1 < here.retry.attempts() => {
                 *failures += 1;
                 Outcome::Failed(failure(ErrorKind::Error, Retry::Policy))
@@ -220,6 +252,11 @@ impl<'a> Instance<'a> {
                 for follow_up in follow_ups {
                     self.apply(follow_up);
                 }
+            }
+            Decision::Wait(wait) => {
+                assert_eq!(wait.signal.as_str(), here.name.as_str());
+                let input = self.signalled(node);
+                self.live.push((node, input));
             }
             Decision::Retry { after, .. } => {
                 assert!(after >= SECOND);
@@ -358,7 +395,9 @@ fn wait(decision: &Decision) -> Option<Duration> {
     match decision {
         Decision::Retry { after, .. } => Some(*after),
         Decision::Failed { .. } => None,
-        Decision::Completed { .. } => panic!("a failed task is not completed"),
+        Decision::Completed { .. } | Decision::Wait(_) => {
+            panic!("a failed task goes on: {decision:?}")
+        }
     }
 }
 
@@ -542,4 +581,101 @@ fn an_outcome_that_a_node_cannot_have_fails_it_for_good() {
         assert_eq!(failure.kind, ErrorKind::Permanent);
         assert!(failure.message.contains(node));
     }
+}
+
+fn waiting() -> Chain<u64, u64, BehindWait> {
+    let chain = Workflow::builder("waits").task("a", same);
+    chain.await_signal("b")
+}
+
+fn reached(workflow: &AnyWorkflow, outcome: &Outcome, input: InputRef) -> Decision {
+    let graph = workflow.graph();
+    let node = graph.find(&TaskName::new("b").unwrap()).unwrap();
+    let attempt = Attempt {
+        failures: 0,
+        input,
+        overall_left: None,
+    };
+    decide(graph, node, &attempt, outcome, 0.5)
+}
+
+fn output(task: &str, len: usize) -> InputRef {
+    InputRef::Field {
+        field: ValueField::Output(TaskName::new(task).unwrap()),
+        len,
+    }
+}
+
+#[test]
+fn a_node_waits_when_it_is_reached_and_goes_on_when_its_signal_is_there() {
+    let timed = waiting().signal("go").timeout(SECOND);
+    let workflow = timed.task("c", same).build().unwrap().erase();
+    let wait = Wait {
+        signal: "go".parse().unwrap(),
+        timeout: Some(SECOND),
+    };
+    let decision = reached(&workflow, &Outcome::Passed, output("a", 3));
+    assert_eq!(decision, Decision::Wait(wait));
+    let decision = reached(&workflow, &Outcome::Passed, output("b", 7));
+    let Decision::Completed { follow_ups } = decision else {
+        panic!("{decision:?}");
+    };
+    let [FollowUp::Ready(next)] = &follow_ups[..] else {
+        panic!("{follow_ups:?}");
+    };
+    assert_eq!((next.task.as_str(), &next.input), ("c", &output("b", 7)));
+}
+
+#[test]
+fn a_signal_that_does_not_come_in_time_fails_the_instance_or_is_done_without() {
+    let fails = waiting().timeout(SECOND).build().unwrap().erase();
+    let decision = reached(&fails, &Outcome::Late, output("b", 0));
+    let Decision::Failed { failure } = decision else {
+        panic!("{decision:?}");
+    };
+    assert_eq!(failure.kind, ErrorKind::Timeout);
+    assert_eq!(failure.message, "no signal `b` came within 1s");
+    let goes_on = waiting().or_none_after(SECOND).build().unwrap();
+    let decision = reached(&goes_on.erase(), &Outcome::Late, output("b", 0));
+    let result = ValueField::Output(TaskName::new("b").unwrap());
+    let follow_ups = vec![FollowUp::End { result }];
+    assert_eq!(decision, Decision::Completed { follow_ups });
+}
+
+#[test]
+fn an_instance_that_begins_with_a_wait_is_entered_by_an_engine() {
+    let workflow: Workflow<u64, u64> = Workflow::builder("w").await_signal("b").build().unwrap();
+    let [FollowUp::Ready(next)] = &begin(workflow.graph(), 4)[..] else {
+        panic!("one node, ready");
+    };
+    let input = InputRef::Field {
+        field: ValueField::Input,
+        len: 4,
+    };
+    assert_eq!((next.task.as_str(), &next.input), ("b", &input));
+    let decision = reached(&workflow.erase(), &Outcome::Passed, input);
+    assert!(matches!(decision, Decision::Wait(_)), "{decision:?}");
+}
+
+#[test]
+fn the_signal_and_what_happens_without_it_are_part_of_the_definition_and_the_time_is_not() {
+    let hash = |chain: Chain<u64, u64, BehindWait>| chain.build().unwrap().hash();
+    let plain = hash(waiting());
+    assert_eq!(plain, hash(waiting().timeout(SECOND)));
+    assert_eq!(plain, hash(waiting().signal("b")));
+    assert_ne!(plain, hash(waiting().signal("c")));
+    let goes_on = waiting().or_none_after(SECOND).build().unwrap();
+    assert_ne!(plain, goes_on.hash());
+    let limits = goes_on.graph().limits();
+    assert!(limits.is_empty(), "the time of a wait bounds no attempt");
+    let read = Graph::from_bytes(&goes_on.graph().to_bytes().unwrap()).unwrap();
+    assert_eq!(&read, &**goes_on.graph());
+}
+
+#[test]
+fn a_wait_with_a_wrong_signal_or_time_is_refused_by_the_builder() {
+    let built = waiting().signal("no name").timeout(Duration::ZERO).build();
+    let errors = built.map(drop).expect_err("a refusal").to_string();
+    assert!(errors.contains("signal name"), "{errors}");
+    assert!(errors.contains("timeout of `b` is 0ns"), "{errors}");
 }

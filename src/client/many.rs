@@ -150,6 +150,7 @@ mod tests {
             definition: DefinitionHash::from_digest([0; 8]),
             queue: QueueName::default(),
             begin: Begin::Now,
+            signals: Vec::new(),
             first: Vec::new(),
             input: Bytes::from(vec![0; len]),
             meta,

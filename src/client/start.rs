@@ -65,6 +65,7 @@ impl Options {
             definition: graph.hash(),
             queue: graph.queue().clone(),
             begin: self.begin,
+            signals: graph.signals(),
             first: engine::begin(graph, input.len()),
             input,
             meta,

@@ -1,10 +1,10 @@
 use std::time::Duration;
 
-use super::{FollowUp, Limits, Next};
+use super::{FollowUp, Limits, Next, Wait};
 use crate::{
-    ids::{InputRef, ValueField},
+    ids::{InputRef, SignalName, ValueField},
     task::{ErrorKind, Retry},
-    workflow::{Graph, MAX_DURATION, NodeId, NodeKind, RetryPolicy},
+    workflow::{Graph, Late, MAX_DURATION, Node, NodeId, NodeKind, RetryPolicy},
 };
 
 /// What happened in a node.
@@ -15,8 +15,10 @@ pub enum Outcome {
         /// The length of its result, in bytes.
         len: usize,
     },
-    /// A delay is over.
+    /// A delay is over; a node that waits for a signal has it, or is reached.
     Passed,
+    /// A node waited for its signal as long as it may.
+    Late,
     /// The attempt failed.
     Failed(Failure),
 }
@@ -51,6 +53,8 @@ pub enum Decision {
         /// In the order of the edges.
         follow_ups: Vec<FollowUp>,
     },
+    /// The node waits.
+    Wait(Wait),
     /// The task failed and is tried again.
     Retry {
         /// After this time; zero is at once.
@@ -73,8 +77,22 @@ pub fn begin(graph: &Graph, input_len: usize) -> Vec<FollowUp> {
         len: input_len,
     };
     let entry = graph.entry().iter();
-    entry.map(|&node| follow(graph, node, &input)).collect()
+    entry.map(|&node| enter(graph, node, &input)).collect()
 }
+
+/// How one node begins an instance. One that waits is entered by an engine first, as a delayed start needs it too.
+fn enter(graph: &Graph, node: NodeId, input: &InputRef) -> FollowUp {
+    match follow(graph, node, input) {
+        FollowUp::Wait { next, .. } => FollowUp::Ready(Next {
+            input: input.clone(),
+            ..next
+        }),
+        follow_up => follow_up,
+    }
+}
+
+/// The length of `nil`, the value of a node that went on without its signal.
+const NIL: usize = 1;
 
 /// What must be stored because of this outcome of an attempt at this node. `jitter` is a random number from 0 to 1.
 ///
@@ -89,22 +107,23 @@ pub fn decide(
     jitter: f64,
 ) -> Decision {
     let here = graph.node(node);
+    let own = |len| InputRef::Field {
+        field: here.value(),
+        len,
+    };
     let value = match (outcome, here.kind) {
         (Outcome::Failed(failure), _) => return fail(&here.retry, attempt, failure, jitter),
-        (Outcome::Completed { len }, NodeKind::Task | NodeKind::Join { .. }) => InputRef::Field {
-            field: here.value(),
-            len: *len,
-        },
-        (Outcome::Passed, NodeKind::Delay(_)) => attempt.input.clone(),
-        (Outcome::Completed { .. } | Outcome::Passed, _) => {
+        // Its input is its own value when the signal is there; anything else when it is only reached.
+        (Outcome::Passed, NodeKind::Wait(_)) if !attempt.input.is_of(&here.value()) => {
+            return Decision::Wait(wait_of(here));
+        }
+        (Outcome::Passed, NodeKind::Delay(_) | NodeKind::Wait(_)) => attempt.input.clone(),
+        (Outcome::Late, NodeKind::Wait(Late::Fail)) => return too_late(here),
+        (Outcome::Late, NodeKind::Wait(Late::GoOn)) => own(NIL),
+        (Outcome::Completed { len }, NodeKind::Task | NodeKind::Join { .. }) => own(*len),
+        (Outcome::Completed { .. } | Outcome::Passed | Outcome::Late, _) => {
             let message = format!("`{}` cannot end like this: {outcome:?}", here.name);
-            return Decision::Failed {
-                failure: Failure {
-                    kind: ErrorKind::Permanent,
-                    message,
-                    retry: Retry::Never,
-                },
-            };
+            return failed(ErrorKind::Permanent, message);
         }
     };
     let follow_ups = if here.next.is_empty() {
@@ -133,12 +152,50 @@ fn follow(graph: &Graph, id: NodeId, value: &InputRef) -> FollowUp {
             next: next(value.clone(), Limits::NONE),
             delay,
         },
+        NodeKind::Wait(_) => {
+            let own = InputRef::Field {
+                field: node.value(),
+                len: 0,
+            };
+            FollowUp::Wait {
+                next: next(own, Limits::NONE),
+                wait: wait_of(node),
+            }
+        }
         // Nobody else arrives, so there is nothing to count.
         NodeKind::Join { total: 1, .. } => FollowUp::Ready(next(InputRef::Join, node.limits)),
         NodeKind::Join { need, total } => FollowUp::Arrive {
             next: next(InputRef::Join, node.limits),
             need,
             total,
+        },
+    }
+}
+
+fn wait_of(node: &Node) -> Wait {
+    let own = || SignalName::from(node.name.clone());
+    Wait {
+        signal: node.signal.clone().unwrap_or_else(own),
+        timeout: node.limits.timeout,
+    }
+}
+
+fn too_late(node: &Node) -> Decision {
+    let Wait { signal, timeout } = wait_of(node);
+    // The definition of who decides may have no timeout any more.
+    let within = timeout.map_or("in time".to_owned(), |timeout| {
+        format!("within {timeout:?}")
+    });
+    let message = format!("no signal `{signal}` came {within}");
+    failed(ErrorKind::Timeout, message)
+}
+
+fn failed(kind: ErrorKind, message: String) -> Decision {
+    Decision::Failed {
+        failure: Failure {
+            kind,
+            message,
+            retry: Retry::Never,
         },
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    ids::{InputRef, ListName, TaskName, ValueField},
+    ids::{InputRef, ListName, SignalName, TaskName, ValueField},
     workflow::Limits,
 };
 
@@ -28,11 +28,27 @@ pub enum FollowUp {
         /// How many branches there are.
         total: u16,
     },
+    /// A node waits for a signal, or is ready at once with one that came before. `open` + 1.
+    Wait {
+        /// The node, with its own value as input, of unknown length.
+        next: Next,
+        /// What for.
+        wait: Wait,
+    },
     /// The value of the instance is decided: this field holds it. The instance is completed when `open` is 0.
     End {
         /// The field that holds the result.
         result: ValueField,
     },
+}
+
+/// What a node waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wait {
+    /// The signal.
+    pub signal: SignalName,
+    /// For how long; `None` is for ever.
+    pub timeout: Option<Duration>,
 }
 
 /// A node that is to be queued.

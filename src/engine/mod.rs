@@ -7,6 +7,6 @@ mod decide;
 mod follow_up;
 
 pub use decide::{Attempt, Decision, Failure, Outcome, begin, decide};
-pub use follow_up::{FollowUp, Next};
+pub use follow_up::{FollowUp, Next, Wait};
 
 pub use crate::workflow::Limits;

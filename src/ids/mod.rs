@@ -16,12 +16,14 @@ pub(crate) use self::error::shorten;
 pub use self::{
     error::IdError,
     instance::{InstanceId, Partition},
-    name::{MailboxId, Namespace, QueueName, TaskName, WorkerId, WorkflowName},
+    name::{
+        MailboxId, Namespace, QueueName, SignalId, SignalName, TaskName, WorkerId, WorkflowName,
+    },
     run::{DefinitionHash, Nonce, RunId, RunTail},
     ticket::{InputRef, ListName, Purpose, Ticket, ValueField},
 };
 
-/// The longest name of a task, queue, workflow, worker or namespace, in bytes.
+/// The longest name of a task, queue, signal, workflow, worker or namespace, in bytes.
 pub const MAX_NAME: usize = 64;
 /// The longest worker id, in bytes: it stands in every task record.
 pub const MAX_WORKER_ID: usize = 30;

@@ -1,4 +1,4 @@
-//! Names: of workflows, tasks, queues, workers and namespaces.
+//! Names: of workflows, tasks, queues, signals, workers and namespaces.
 
 use std::sync::Arc;
 
@@ -59,6 +59,30 @@ name!(
     /// An address for hints: the id of a worker or of a client.
     MailboxId, "mailbox id", MAX_NAME
 );
+
+name!(
+    /// The name of a signal: what a node waits for and a client sends.
+    SignalName, "signal name", MAX_NAME
+);
+name!(
+    /// What tells one signal from all others that are sent to a run: a repeat has the same id and counts once.
+    SignalId, "signal id", MAX_NAME
+);
+
+impl SignalId {
+    /// An id that no other signal has.
+    #[must_use]
+    pub fn unique() -> Self {
+        Self(fresh_uuid().simple().to_string().into())
+    }
+}
+
+impl From<TaskName> for SignalName {
+    /// The signal of a node that names no other: a node's name in a graph is one of a signal too.
+    fn from(task: TaskName) -> Self {
+        Self(task.0)
+    }
+}
 
 impl Default for Namespace {
     fn default() -> Self {

@@ -50,6 +50,14 @@ pub enum InputRef {
     Join,
 }
 
+impl InputRef {
+    /// Whether it is this one field.
+    #[must_use]
+    pub fn is_of(&self, wanted: &ValueField) -> bool {
+        matches!(self, Self::Field { field, .. } if field == wanted)
+    }
+}
+
 impl fmt::Display for InputRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -114,8 +122,8 @@ impl FromStr for ValueField {
 pub enum Purpose {
     /// Run the node: call the handler, or let the engine go past a node without user code.
     Run,
-    /// The last attempt went past its deadline and its worker did not say so: let the engine apply the retry policy.
-    /// Written as a `!` in front of the input reference.
+    /// The last attempt went past its deadline and its worker did not say so, or the signal that the node waited for did
+    /// not come in time: let the engine apply what the definition says. Written as a `!` in front of the input reference.
     TimedOut,
 }
 
@@ -139,6 +147,22 @@ pub struct Ticket {
 }
 
 impl Ticket {
+    /// The timer of a node that waits for a signal: in the list that it goes to when its time is over.
+    #[must_use]
+    pub fn overdue(list: ListName, id: InstanceId, task: TaskName, tail: RunTail) -> Self {
+        Self {
+            input: InputRef::Field {
+                field: ValueField::Output(task.clone()),
+                len: 0,
+            },
+            purpose: Purpose::TimedOut,
+            list,
+            id,
+            task,
+            tail,
+        }
+    }
+
     /// The entry as it stands in its ready list.
     #[must_use]
     pub fn entry(&self) -> String {

@@ -9,8 +9,8 @@ use super::{
 };
 use crate::{
     ids::{
-        DefinitionHash, InstanceId, ListName, Partition, QueueName, RunId, TaskName, Ticket,
-        ValueField, WorkerId, WorkflowName,
+        DefinitionHash, InstanceId, ListName, Partition, QueueName, RunId, SignalId, SignalName,
+        TaskName, Ticket, ValueField, WorkerId, WorkflowName,
     },
     time::Timestamp,
 };
@@ -203,6 +203,12 @@ pub struct Snapshot {
     pub tasks: BTreeMap<TaskName, TaskRecord>,
     /// The joins that a branch has arrived at.
     pub joins: BTreeMap<TaskName, JoinRecord>,
+    /// Nodes that wait for a signal, in the order in which they began to.
+    pub waits: Vec<WaitRecord>,
+    /// Signals that came before a node waited for them, in their order.
+    pub early: Vec<EarlySignal>,
+    /// The signals that nodes of the definition wait for.
+    pub signals: Vec<SignalName>,
     /// Which payload fields there are, with their lengths in bytes.
     pub values: BTreeMap<ValueField, usize>,
 }
@@ -222,6 +228,28 @@ pub struct JoinRecord {
     pub fired: bool,
     /// The nodes that arrived, in order, separated by commas in the record.
     pub who: Vec<TaskName>,
+}
+
+/// A node that waits for a signal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitRecord {
+    /// What it waits for.
+    pub signal: SignalName,
+    /// The node.
+    pub task: TaskName,
+    /// Where it will be ready.
+    pub list: ListName,
+}
+
+/// A signal that no node has waited for yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EarlySignal {
+    /// Its name.
+    pub name: SignalName,
+    /// Its id.
+    pub id: SignalId,
+    /// The length of its payload in bytes.
+    pub len: usize,
 }
 
 /// A finished instance, as it stands in its index.
@@ -262,7 +290,7 @@ pub struct Counts {
     pub delayed: usize,
     /// Claimed tasks.
     pub running: usize,
-    /// Instances that only wait for signals or children.
+    /// Instances with a node that waits for a signal.
     pub waiting: usize,
     /// Paused instances.
     pub paused: usize,

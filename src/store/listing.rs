@@ -22,7 +22,7 @@ pub enum Place {
     Ready(ListName),
     /// Claimed tasks.
     Running,
-    /// Instances that only wait for signals or children.
+    /// Instances with a node that waits for a signal.
     Waiting,
     /// Paused instances.
     Paused,

@@ -18,7 +18,10 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 pub use self::{
-    inspect::{ControlRecord, Counts, Finished, Header, Inspect, JoinRecord, Snapshot},
+    inspect::{
+        ControlRecord, Counts, EarlySignal, Finished, Header, Inspect, JoinRecord, Snapshot,
+        WaitRecord,
+    },
     listing::{
         Announcement, DefinitionRecord, Found, ListRecord, Place, Position, Scan, Summaries,
         Summary, WorkerRecord,
@@ -29,8 +32,8 @@ pub use self::{
         AsideEntry, Begin, ClaimNext, ClaimReply, ClaimRequest, Claimed, Clocks, Control,
         ControlReply, ControlRequest, ErrorRecord, ExtendRequest, Gate, Held, Hint, Hints, Holding,
         IdPolicy, KeeperRole, Parking, Recovered, Recovery, ReleaseReply, ReleaseRequest,
-        Retention, SettleReply, SettleRequest, Settlement, StartItem, StartReply, StatusEvent,
-        StatusEvents, TaskLimits, TickReply, TickRequest, Verdict,
+        Retention, SettleReply, SettleRequest, Settlement, SignalReply, SignalRequest, StartItem,
+        StartReply, StatusEvent, StatusEvents, TaskLimits, TickReply, TickRequest, Verdict,
     },
 };
 use crate::ids::{DefinitionHash, InstanceId, MailboxId, Partition, RunId, WorkflowName};
@@ -85,6 +88,12 @@ pub trait Store: Inspect + fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// As [`Store::claim`].
     async fn tick(&self, request: TickRequest) -> Result<TickReply, StoreError>;
+
+    /// waiting → ready, or kept until a node waits.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`] before anything is sent; else the connection's.
+    async fn signal(&self, request: SignalRequest) -> Result<SignalReply, StoreError>;
 
     /// Steers one instance.
     ///

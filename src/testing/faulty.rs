@@ -14,8 +14,8 @@ use crate::{
         Announcement, ClaimReply, ClaimRequest, ControlReply, ControlRequest, Counts,
         DefinitionRecord, ErrorRecord, ExtendRequest, Finished, Header, Held, Hint, Hints, Inspect,
         IntoStore, ListRecord, Place, Position, ReleaseReply, ReleaseRequest, Scan, SettleReply,
-        SettleRequest, Snapshot, StartItem, StartReply, Status, StatusEvents, Store, StoreError,
-        Summaries, TickReply, TickRequest, WorkerRecord,
+        SettleRequest, SignalReply, SignalRequest, Snapshot, StartItem, StartReply, Status,
+        StatusEvents, Store, StoreError, Summaries, TickReply, TickRequest, WorkerRecord,
     },
     time::Timestamp,
 };
@@ -190,6 +190,11 @@ impl Store for FaultyStore {
             Ok(reply)
         });
         self.call(Transition::Tick, go).await
+    }
+
+    async fn signal(&self, request: SignalRequest) -> Result<SignalReply, StoreError> {
+        let go = sending!(|store, request| store.signal(request));
+        self.call(Transition::Signal, go).await
     }
 
     async fn control(&self, request: ControlRequest) -> Result<ControlReply, StoreError> {

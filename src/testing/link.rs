@@ -28,6 +28,8 @@ pub enum Transition {
     Release,
     /// The keeper's round.
     Tick,
+    /// waiting → ready, or kept.
+    Signal,
     /// Cancel and terminate.
     Control,
     /// All reads, `watch`, `publish` and the opening of mailboxes.
@@ -36,13 +38,14 @@ pub enum Transition {
 
 impl Transition {
     /// Those that change an instance.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Start,
         Self::Claim,
         Self::Extend,
         Self::Settle,
         Self::Release,
         Self::Tick,
+        Self::Signal,
         Self::Control,
     ];
 }
@@ -56,6 +59,7 @@ impl fmt::Display for Transition {
             Self::Settle => "settle",
             Self::Release => "release",
             Self::Tick => "tick",
+            Self::Signal => "signal",
             Self::Control => "control",
             Self::Read => "read",
         })

@@ -16,11 +16,12 @@ use super::{
     roles::panic_message,
 };
 use crate::{
+    codec,
     engine::{self, Attempt, Decision, Failure, Outcome},
-    ids::{Purpose, ValueField},
+    ids::{InputRef, Purpose, ValueField},
     store::{ErrorKind, ErrorRecord, StoreError, Verdict},
     task::{ContextParts, ErasedHandler, Retry, TaskContext, TaskError},
-    workflow::{AnyWorkflow, Node, NodeId},
+    workflow::{AnyWorkflow, Node, NodeId, NodeKind},
 };
 
 /// A payload at hand.
@@ -113,7 +114,7 @@ impl Execution<'_> {
             return self.decide(outcome, None);
         }
         let Some(handler) = self.workflow.handler(self.id) else {
-            return self.decide(End::Passed, None);
+            return self.decide(End::Passed, self.at_hand());
         };
         let join = self.workflow.graph().join_sources(self.id);
         let read = input::read(self.core, self.claim, join, known);
@@ -139,9 +140,25 @@ impl Execution<'_> {
         self.decide(self.refuse_too_large(outcome), known)
     }
 
-    /// What needs no code any more: a reaper found the last attempt over its time, or all attempts took too long.
+    /// The input, if it came with the claim as it is stored.
+    fn at_hand(&self) -> Option<Known> {
+        let claimed = &self.claim.claimed;
+        match &claimed.ticket.input {
+            InputRef::Field { field, .. } => Some(Known {
+                field: field.clone(),
+                bytes: claimed.input.clone()?,
+            }),
+            InputRef::Join => None,
+        }
+    }
+
+    /// What needs no code any more: a reaper found the last attempt over its time, all attempts took too long, or a signal
+    /// did not come in time.
     fn decided_before(&self) -> Option<End> {
         let claimed = &self.claim.claimed;
+        if let NodeKind::Wait(_) = self.node.kind {
+            return (claimed.ticket.purpose == Purpose::TimedOut).then_some(End::Late);
+        }
         let late = claimed
             .overall
             .is_some_and(|overall| overall <= claimed.now);
@@ -281,6 +298,7 @@ impl Execution<'_> {
         let (outcome, output) = match outcome {
             End::Output(output) => (Outcome::Completed { len: output.len() }, Some(output)),
             End::Passed => (Outcome::Passed, None),
+            End::Late => (Outcome::Late, Some(codec::NIL)),
             End::Failed(failure) => (Outcome::Failed(failure), None),
         };
         let graph = self.workflow.graph();
@@ -294,6 +312,7 @@ impl Execution<'_> {
         };
         let verdict = match engine::decide(graph, self.id, &attempt, &outcome, fastrand::f64()) {
             Decision::Completed { follow_ups } => Verdict::Completed { output, follow_ups },
+            Decision::Wait(wait) => Verdict::Wait(wait),
             Decision::Retry { after, failure } => Verdict::Retry {
                 after,
                 error: record(failure),
@@ -315,6 +334,8 @@ impl Execution<'_> {
 enum End {
     Output(Bytes),
     Passed,
+    /// Without the signal.
+    Late,
     Failed(Failure),
 }
 

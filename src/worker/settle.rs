@@ -170,6 +170,7 @@ fn output_len(settlement: &Settlement) -> usize {
             ..
         } => output.len(),
         Verdict::Completed { output: None, .. }
+        | Verdict::Wait(_)
         | Verdict::Retry { .. }
         | Verdict::Failed { .. } => 0,
     }

@@ -31,6 +31,8 @@ const ROW: u32 = 16;
 pub enum Fate {
     /// Its result is stored.
     Completed,
+    /// The node waits for a signal.
+    Waiting,
     /// The attempt failed; another one follows.
     Retried,
     /// It failed for good, and its instance with it.
@@ -139,12 +141,13 @@ async fn commit(
 ) -> (Fate, Next) {
     let fate = match &verdict {
         Verdict::Completed { .. } => Fate::Completed,
+        Verdict::Wait(_) => Fate::Waiting,
         Verdict::Retry { .. } => Fate::Retried,
         Verdict::Failed { .. } => Fate::Failed,
     };
     let output = match &verdict {
         Verdict::Completed { output, .. } => output.clone(),
-        Verdict::Retry { .. } | Verdict::Failed { .. } => None,
+        Verdict::Wait(_) | Verdict::Retry { .. } | Verdict::Failed { .. } => None,
     };
     let settlement = Settlement {
         holding: held.claim().holding(),
@@ -194,7 +197,7 @@ fn claim_next(core: &Core, verdict: &Verdict, row: Row) -> Option<ClaimNext> {
     }
     let follow_up = follow_ups.iter().position(|follow_up| match follow_up {
         FollowUp::Ready(next) | FollowUp::Arrive { next, .. } => core.catalog.serves(&next.list),
-        FollowUp::After { .. } | FollowUp::End { .. } => false,
+        FollowUp::After { .. } | FollowUp::Wait { .. } | FollowUp::End { .. } => false,
     })?;
     Some(ClaimNext {
         follow_up,

@@ -25,6 +25,7 @@ pub(crate) fn span(core: &Core, claim: &Claim) -> Span {
 pub(crate) fn ended(verdict: &Verdict, max_attempts: u32) {
     match verdict {
         Verdict::Completed { .. } => tracing::debug!("completed"),
+        Verdict::Wait(wait) => tracing::debug!(signal = %wait.signal, "waits for a signal"),
         Verdict::Retry { after, error } => {
             tracing::warn!(
                 max_attempts,

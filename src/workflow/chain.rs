@@ -2,7 +2,9 @@ use std::{marker::PhantomData, time::Duration};
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{BuildErrors, Forked, ForkedEach, Limits, RetryPolicy, Workflow, draft::Draft};
+use super::{
+    BuildErrors, Forked, ForkedEach, Late, Limits, NodeKind, RetryPolicy, Workflow, draft::Draft,
+};
 use crate::task::{Handler, erase};
 
 /// Where a chain stands: at the start of a workflow.
@@ -17,17 +19,29 @@ pub enum BehindTask {}
 /// Where a chain stands: behind a delay.
 #[derive(Debug)]
 pub enum BehindDelay {}
+/// Where a chain stands: behind a wait for a signal.
+#[derive(Debug)]
+pub enum BehindWait {}
 /// Where a chain stands: not known to the compiler.
 #[derive(Debug)]
 pub enum Anywhere {}
 
-/// Places where `retry`, `timeout` and `deadline` can stand.
+/// Places where `retry` and `deadline` can stand.
 #[diagnostic::on_unimplemented(
-    message = "`retry`, `timeout` and `deadline` stand directly behind the task or join they belong to",
+    message = "`retry` and `deadline` stand directly behind the task or join they belong to",
     label = "there is no task in front of this"
 )]
 pub trait IsTask: sealed::At {}
 impl IsTask for BehindTask {}
+
+/// Places where `timeout` can stand.
+#[diagnostic::on_unimplemented(
+    message = "`timeout` stands directly behind the task, join or wait it belongs to",
+    label = "there is nothing in front of this that could take too long"
+)]
+pub trait HasTimeout: sealed::At {}
+impl HasTimeout for BehindTask {}
+impl HasTimeout for BehindWait {}
 
 /// Places where `queue` can stand.
 #[diagnostic::on_unimplemented(
@@ -47,6 +61,7 @@ mod sealed {
         const START: bool = true;
     }
     impl At for super::BehindTask {}
+    impl At for super::BehindWait {}
 }
 
 /// A workflow or a branch under construction: what takes an `I` and has an `O` at its end so far. `At` says where it
@@ -97,6 +112,45 @@ impl<I, O, At> Chain<I, O, At> {
     /// Waits, 1 ms to ten years, and passes the output so far on. The wait is stored, no worker is held up by it.
     pub fn delay(mut self, id: impl Into<String>, by: Duration) -> Chain<I, O, BehindDelay> {
         self.draft.delay(id.into(), by);
+        Chain::of(self.draft)
+    }
+
+    /// Waits until a client sends a signal, and goes on with its payload in place of the output so far. Any number of
+    /// instances can wait for any time, no worker is held up by it.
+    ///
+    /// `id` names the node as that of a task does, and the signal, unless [`signal`](Chain::signal) names another one.
+    /// Signals of this name are kept in their order from the start of the instance on; the wait takes the oldest that
+    /// nobody took. Two nodes that wait for one name are served in the order in which they began to wait.
+    ///
+    /// Without [`timeout`](Chain::timeout) or [`or_none_after`](Chain::or_none_after) behind it, it waits for ever.
+    ///
+    /// A payload that is no `T` fails the task that reads it for good, and says so. What was there before the wait goes
+    /// around it in a branch without nodes:
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use tenure::{Approval, Workflow};
+    ///
+    /// # fn main() -> Result<(), tenure::BuildErrors> {
+    /// let loan = Workflow::builder("loan")
+    ///     .task("assess", async |income: u64| anyhow::Ok(income * 3))
+    ///     .fork(|f| {
+    ///         f.branch(|b| b).branch(|b| {
+    ///             b.await_signal::<Approval>("approval").or_none_after(Duration::from_secs(86_400))
+    ///         })
+    ///     })
+    ///     .join("decide", async |(limit, approval): (u64, Option<Approval>)| {
+    ///         anyhow::Ok(if approval.is_some_and(|a| a.is_approved()) { limit } else { 0 })
+    ///     })
+    ///     .build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn await_signal<T>(mut self, id: impl Into<String>) -> Chain<I, T, BehindWait>
+    where
+        T: DeserializeOwned + Send + 'static,
+    {
+        self.draft.wait(id.into());
         Chain::of(self.draft)
     }
 
@@ -167,11 +221,14 @@ impl<I, O, At> Chain<I, O, At> {
         self
     }
 
-    /// How long one attempt at the task before it may take, from its claim on: 1 ms to ten years. Then its future is
-    /// dropped and the attempt counts as a failure. Default: no bound.
+    /// Behind a task or join: how long one attempt at it may take, from its claim on, 1 ms to ten years. Then its future
+    /// is dropped and the attempt counts as a failure. Default: no bound.
+    ///
+    /// Behind [`await_signal`](Chain::await_signal): how long to wait for the signal, from when the node is reached on.
+    /// Then the instance fails with an error of kind `timeout` that names the signal. Default: for ever.
     pub fn timeout(mut self, timeout: Duration) -> Self
     where
-        At: IsTask,
+        At: HasTimeout,
     {
         self.limits(|limits| limits.timeout = Some(timeout));
         self
@@ -202,5 +259,25 @@ impl<I, O, At> Chain<I, O, At> {
             node.queue = Some(name.into());
         }
         self
+    }
+}
+
+impl<I, O> Chain<I, O, BehindWait> {
+    /// Which signal the node waits for. Default: the one of its own name.
+    pub fn signal(mut self, name: impl Into<String>) -> Self {
+        if let Some(node) = self.draft.last() {
+            node.signal = Some(name.into());
+        }
+        self
+    }
+
+    /// Waits this long, 1 ms to ten years from when the node is reached on, and then goes on without the signal: with
+    /// `None` in place of its payload. A payload that is `nil` reads as `None` too.
+    pub fn or_none_after(mut self, timeout: Duration) -> Chain<I, Option<O>, Anywhere> {
+        if let Some(node) = self.draft.last() {
+            node.limits.timeout = Some(timeout);
+            node.kind = NodeKind::Wait(Late::GoOn);
+        }
+        Chain::of(self.draft)
     }
 }

@@ -7,13 +7,20 @@ use super::{
     NodeKind, Wiring,
     raw::{RawGraph, RawNode, RawValue},
 };
-use crate::ids::{IdError, MAX_NAME, QueueName, TaskName, WorkflowName, shorten};
+use crate::ids::{IdError, MAX_NAME, QueueName, SignalName, TaskName, WorkflowName, shorten};
 
 /// The names of a raw graph, checked.
 pub(super) struct Names {
     pub(super) workflow: WorkflowName,
     pub(super) queue: Option<QueueName>,
-    pub(super) nodes: Vec<(TaskName, Option<QueueName>)>,
+    pub(super) nodes: Vec<NodeNames>,
+}
+
+/// The names of one node.
+pub(super) struct NodeNames {
+    pub(super) name: TaskName,
+    pub(super) queue: Option<QueueName>,
+    pub(super) signal: Option<SignalName>,
 }
 
 /// Finds every mistake that a user of a builder can make.
@@ -35,7 +42,12 @@ pub(super) fn rules(raw: &RawGraph) -> Result<Names, BuildErrors> {
         }
         let name = keep(node_name(&node.name), &mut errors);
         let queue = self::queue(node.queue.as_deref(), &mut errors);
-        nodes.extend(name.map(|name| (name, queue)));
+        let signal = signal(node, name.as_ref(), &mut errors);
+        nodes.extend(name.map(|name| NodeNames {
+            name,
+            queue,
+            signal,
+        }));
         tuning(node, &mut errors);
     }
     match workflow {
@@ -63,6 +75,21 @@ fn keep<T>(result: Result<T, IdError>, errors: &mut Vec<BuildError>) -> Option<T
 
 fn queue(name: Option<&str>, errors: &mut Vec<BuildError>) -> Option<QueueName> {
     name.and_then(|name| keep(QueueName::new(name), errors))
+}
+
+/// What a node waits for, if it waits: a signal of its own name unless it says another.
+fn signal(
+    node: &RawNode,
+    name: Option<&TaskName>,
+    errors: &mut Vec<BuildError>,
+) -> Option<SignalName> {
+    let NodeKind::Wait(_) = node.kind else {
+        return None;
+    };
+    match &node.signal {
+        Some(signal) => keep(SignalName::new(signal), errors),
+        None => name.cloned().map(SignalName::from),
+    }
 }
 
 /// The name of a node in a graph; a task inside a loop gets its `#<iteration>` only when it runs.

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    AnyWorkflow, BuildErrors, Graph, Limits, NodeKind, RetryPolicy, check,
+    AnyWorkflow, BuildErrors, Graph, Late, Limits, NodeKind, RetryPolicy, check,
     raw::{RawGraph, RawNode, RawValue},
 };
 use crate::task::ErasedHandler;
@@ -41,6 +41,12 @@ impl Draft {
         let id = self.push(name, NodeKind::Delay(by), None);
         self.connect(&[id]);
         self.tip = Some(id);
+    }
+
+    pub(super) fn wait(&mut self, name: String) {
+        let id = self.push(name, NodeKind::Wait(Late::Fail), None);
+        self.connect(&[id]);
+        (self.tip, self.value) = (Some(id), Some(id));
     }
 
     /// The node that was added last, to change its policy.
@@ -91,6 +97,7 @@ impl Draft {
             limits: Limits::NONE,
             next: Vec::new(),
             branches: Vec::new(),
+            signal: None,
         });
         self.handlers.push(handler);
         (self.nodes.len() - 1) as u32

@@ -5,11 +5,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     GraphError, Limits, RetryPolicy,
-    check::{self, Names},
+    check::{self, Names, NodeNames},
     hash,
     raw::{RawGraph, RawValue},
 };
-use crate::ids::{DefinitionHash, ListName, QueueName, TaskName, ValueField, WorkflowName};
+use crate::ids::{
+    DefinitionHash, ListName, QueueName, SignalName, TaskName, ValueField, WorkflowName,
+};
 
 /// The definition of a workflow without its code: a flat list of nodes. What a client needs to start it, and the engine
 /// to go on.
@@ -54,6 +56,8 @@ pub struct Node {
     pub next: Vec<NodeId>,
     /// Where its input comes from.
     pub input: Source,
+    /// What it waits for; only for [`NodeKind::Wait`].
+    pub signal: Option<SignalName>,
 }
 
 /// What a node does.
@@ -73,6 +77,19 @@ pub enum NodeKind {
     },
     /// Waits, and passes its input on.
     Delay(Duration),
+    /// Waits for a signal, whose payload is its value; for how long, its limits say.
+    Wait(Late),
+}
+
+/// What happens when a signal does not come in time. Default: [`Late::Fail`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Late {
+    /// The instance fails, with an error of kind `timeout` that names the signal.
+    #[default]
+    Fail,
+    /// It goes on without: the value of the node is `nil`, a `None` for who reads it.
+    GoOn,
 }
 
 /// Where the input of a node comes from; known from the graph alone.
@@ -90,7 +107,7 @@ impl Node {
     pub fn has_handler(&self) -> bool {
         match self.kind {
             NodeKind::Task | NodeKind::Join { .. } => true,
-            NodeKind::Delay(_) => false,
+            NodeKind::Delay(_) | NodeKind::Wait(_) => false,
         }
     }
 
@@ -116,10 +133,11 @@ impl Graph {
             .into_iter()
             .zip(names.nodes)
             .zip(inputs)
-            .map(|((node, (name, queue)), input)| Node {
-                name,
+            .map(|((node, names), input)| Node {
+                name: names.name,
                 kind: node.kind,
-                queue,
+                queue: names.queue,
+                signal: names.signal,
                 retry: node.retry,
                 limits: node.limits,
                 next: ids(&node.next),
@@ -233,11 +251,24 @@ impl Graph {
         lists
     }
 
-    /// The bounds of all nodes that have any, by ready list, as a claim carries them.
+    /// All signals that a node waits for, each once, in the order of the definition.
+    #[must_use]
+    pub fn signals(&self) -> Vec<SignalName> {
+        let mut signals: Vec<SignalName> = Vec::new();
+        for signal in self.nodes.iter().filter_map(|node| node.signal.as_ref()) {
+            if !signals.contains(signal) {
+                signals.push(signal.clone());
+            }
+        }
+        signals
+    }
+
+    /// The bounds of all nodes that have any, by ready list, as a claim carries them. Those of waits bound no attempt.
     #[must_use]
     pub fn limits(&self) -> HashMap<ListName, HashMap<TaskName, Limits>> {
         let mut limits: HashMap<_, HashMap<_, _>> = HashMap::new();
-        for node in self.nodes.iter().filter(|node| !node.limits.is_none()) {
+        let bounded = |node: &&Node| node.has_handler() && !node.limits.is_none();
+        for node in self.nodes.iter().filter(bounded) {
             limits
                 .entry(self.list_of(node))
                 .or_default()
@@ -273,10 +304,10 @@ fn ids(indices: &[u32]) -> Vec<NodeId> {
 }
 
 /// Where the input of each node comes from. Edges lead forward, so one pass in order knows each node's before it is asked.
-fn inputs(raw: &RawGraph, names: &[(TaskName, Option<QueueName>)]) -> Vec<Source> {
+fn inputs(raw: &RawGraph, names: &[NodeNames]) -> Vec<Source> {
     let field = |value: &RawValue| match value {
         RawValue::Input => ValueField::Input,
-        RawValue::Output(i) => ValueField::Output(names[*i as usize].0.clone()),
+        RawValue::Output(i) => ValueField::Output(names[*i as usize].name.clone()),
     };
     let values = raw.values();
     let mut inputs = vec![Source::Value(ValueField::Input); raw.nodes.len()];

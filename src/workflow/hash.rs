@@ -1,6 +1,6 @@
 use sha2::{Digest, Sha256};
 
-use super::{Graph, Node, NodeId, NodeKind, Source};
+use super::{Graph, Late, Node, NodeId, NodeKind, Source};
 use crate::ids::DefinitionHash;
 
 /// The definition hash: all that decides where an instance goes from a node and where values come from. Everything has
@@ -37,7 +37,7 @@ impl Writer {
         }
     }
 
-    /// Without queue, retries, limits and the length of a delay: these are tuning.
+    /// Without queue, retries, limits and the length of a delay or of a wait: these are tuning.
     fn node(&mut self, graph: &Graph, node: &Node) {
         self.text(node.name.as_str());
         match node.kind {
@@ -47,6 +47,13 @@ impl Writer {
                 self.text("join");
                 self.number(usize::from(need));
                 self.number(usize::from(total));
+            }
+            NodeKind::Wait(late) => {
+                self.text(match late {
+                    Late::Fail => "wait",
+                    Late::GoOn => "wait or go on",
+                });
+                self.text(node.signal.as_ref().map_or("", |signal| signal.as_str()));
             }
         }
         match &node.input {

@@ -2,9 +2,11 @@
 //!
 //! ```text
 //! Workflow::builder ─> Chain ─ task, delay ─> Chain ─ build ─> Workflow ─ erase ─> AnyWorkflow
-//!                        └ fork, fork_each ─> Forked ─ join ─> Chain      └ graph ─> Graph
+//!                        ├ await_signal ─> Chain                          └ graph ─> Graph
+//!                        └ fork, fork_each ─> Forked ─ join ─> Chain
 //! ```
 
+mod approval;
 mod chain;
 mod check;
 mod definition;
@@ -18,11 +20,15 @@ mod raw;
 #[cfg(test)]
 mod tests;
 
-pub use chain::{Anywhere, AtBranch, AtStart, BehindDelay, BehindTask, Chain, HasQueue, IsTask};
+pub use approval::{Approval, Decision};
+pub use chain::{
+    Anywhere, AtBranch, AtStart, BehindDelay, BehindTask, BehindWait, Chain, HasQueue, HasTimeout,
+    IsTask,
+};
 pub use definition::{AnyWorkflow, Startable, Workflow, WorkflowRef};
 pub use error::{BuildError, BuildErrors, GraphError, Wiring};
 pub use fork::{Append, Forked, ForkedEach};
-pub use graph::{Graph, Node, NodeId, NodeKind, Source};
+pub use graph::{Graph, Late, Node, NodeId, NodeKind, Source};
 pub use policy::{Limits, MAX_DURATION, MIN_DURATION, RetryPolicy};
 
 /// The most nodes of a workflow.

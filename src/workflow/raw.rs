@@ -29,6 +29,9 @@ pub(super) struct RawNode {
     pub(super) next: Vec<u32>,
     /// Of a join: the value of each branch.
     pub(super) branches: Vec<RawValue>,
+    /// Of a wait: its signal, if that is not its own name.
+    #[serde(default)]
+    pub(super) signal: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -96,6 +99,7 @@ impl From<&Graph> for RawGraph {
                 Source::Branches(fields) => fields.iter().map(value).collect(),
                 Source::Value(_) => Vec::new(),
             },
+            signal: node.signal.as_ref().map(|signal| signal.as_str().into()),
         };
         Self {
             v: Graph::FORMAT,

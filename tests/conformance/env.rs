@@ -13,9 +13,9 @@ use futures_util::StreamExt;
 use tenure::{
     ids::{InstanceId, MailboxId, TaskName, Ticket},
     store::{
-        ClaimReply, ClaimRequest, Claimed, Control, ControlReply, ControlRequest, Held, Hint,
-        Hints, ReleaseReply, SettleReply, Settlement, Snapshot, StartItem, StartReply, Store,
-        TickReply,
+        self, ClaimReply, ClaimRequest, Claimed, Control, ControlReply, ControlRequest, Held, Hint,
+        Hints, ReleaseReply, SettleReply, Settlement, SignalReply, SignalRequest, Snapshot,
+        StartItem, StartReply, Store, TickReply,
         memory::{Damage, MemoryStore},
         redis::RedisStore,
     },
@@ -220,6 +220,30 @@ impl Env {
             actor: Some("ops".into()),
         };
         self.store.control(request).await.expect("a control")
+    }
+
+    pub(crate) async fn signal(&self, request: &SignalRequest) -> SignalReply {
+        self.store.signal(request.clone()).await.expect("a signal")
+    }
+
+    /// Sends a signal that is accepted.
+    pub(crate) async fn signalled(&self, request: &SignalRequest) {
+        let reply = self.signal(request).await;
+        assert!(matches!(reply, SignalReply::Accepted { .. }), "{reply:?}");
+    }
+
+    /// The instances that wait for a signal.
+    pub(crate) async fn waiting(&self) -> Vec<String> {
+        let scan = self
+            .store
+            .scan(p0(), &store::Place::Waiting, None, 100)
+            .await;
+        let waiting: Vec<_> = scan.expect("a read").found;
+        let counts = self.store.counts(p0()).await.expect("a read");
+        assert_eq!(counts.waiting, waiting.len());
+        let mut names: Vec<_> = waiting.iter().map(|found| found.id.to_string()).collect();
+        names.sort();
+        names
     }
 
     pub(crate) async fn cancel(&self, id: &InstanceId) -> ControlReply {

@@ -76,6 +76,24 @@ conformance! {
         a_straggler_changes_nothing_but_its_own_record
         an_arrival_that_fires_can_be_claimed_at_once
         a_straggler_of_a_finished_instance_is_refused;
+    signal:
+        a_waiting_node_is_ready_with_its_signal
+        a_signal_that_comes_early_is_kept_and_taken_in_order
+        two_waits_for_one_name_are_served_in_the_order_of_their_waiting
+        a_repeated_signal_counts_once_wherever_the_first_is
+        signals_that_cannot_be_taken_are_refused_with_the_reason
+        no_more_than_a_thousand_early_signals_are_kept
+        the_ids_of_a_thousand_signals_are_remembered
+        a_wait_that_takes_too_long_is_ready_for_the_engine
+        the_first_of_a_signal_and_its_timeout_wins
+        a_node_is_entered_by_the_worker_that_claims_it
+        a_repeated_settlement_of_a_wait_is_stored_once
+        a_dead_worker_does_not_lose_the_signal_that_it_took
+        an_instance_that_ends_waits_no_more
+        a_replaced_run_leaves_no_signal_behind
+        a_worker_parked_at_the_list_of_the_node_is_woken
+        payloads_are_the_same_bytes_whether_early_or_awaited
+        a_damaged_record_keeps_its_signal_aside;
     heartbeat:
         a_heartbeat_extends_the_claim
         a_heartbeat_sets_an_expired_key_again

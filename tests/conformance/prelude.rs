@@ -4,15 +4,15 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use tenure::{
-    engine::{FollowUp, Limits, Next},
+    engine::{FollowUp, Limits, Next, Wait},
     ids::{
         DefinitionHash, InputRef, InstanceId, ListName, MailboxId, Nonce, Partition, QueueName,
-        RunId, TaskName, ValueField, WorkerId, WorkflowName,
+        RunId, SignalId, SignalName, TaskName, ValueField, WorkerId, WorkflowName,
     },
     store::{
         Begin, ClaimNext, ClaimRequest, Claimed, ErrorKind, ErrorRecord, ExtendRequest, Holding,
-        IdPolicy, Parking, ReleaseRequest, Retention, SettleRequest, Settlement, StartItem,
-        TickRequest, Verdict,
+        IdPolicy, Parking, ReleaseRequest, Retention, SettleRequest, Settlement, SignalRequest,
+        StartItem, TickRequest, Verdict,
     },
 };
 
@@ -96,6 +96,7 @@ pub(crate) fn item(name: &str) -> StartItem {
         definition: list().definition,
         queue: QueueName::default(),
         begin: Begin::Now,
+        signals: Vec::new(),
         first: vec![FollowUp::Ready(next("a", of_input(&input)))],
         input,
         meta: None,
@@ -185,6 +186,62 @@ pub(crate) fn then(claimed: &Claimed, names: &[&str]) -> Settlement {
 pub(crate) fn arrive(claimed: &Claimed, join: &str, need: u16, total: u16) -> Settlement {
     let next = next(join, InputRef::Join);
     completed(claimed, vec![FollowUp::Arrive { next, need, total }])
+}
+
+/// Waits for a signal, at most so many milliseconds.
+pub(crate) fn wait_for(signal: &str, timeout: Option<i64>) -> Wait {
+    Wait {
+        signal: SignalName::new(signal).expect("a name"),
+        timeout: timeout.map(ms),
+    }
+}
+
+/// A node that waits for a signal.
+pub(crate) fn waiting(name: &str, signal: &str, timeout: Option<i64>) -> FollowUp {
+    FollowUp::Wait {
+        next: next(name, signalled(name, 0)),
+        wait: wait_for(signal, timeout),
+    }
+}
+
+/// Where the value of a node is that has its signal.
+pub(crate) fn signalled(name: &str, len: usize) -> InputRef {
+    InputRef::Field {
+        field: output_of(name),
+        len,
+    }
+}
+
+/// A signal with an id of its own.
+pub(crate) fn signal(to: &str, name: &str, payload: &'static [u8]) -> SignalRequest {
+    SignalRequest {
+        id: id(to),
+        run: None,
+        name: SignalName::new(name).expect("a name"),
+        signal: SignalId::unique(),
+        payload: Bytes::from_static(payload),
+    }
+}
+
+/// An instance of a workflow that waits for these signals.
+pub(crate) fn awaiting(name: &str, signals: &[&str]) -> StartItem {
+    let named = |name: &&str| SignalName::new(name).expect("a name");
+    StartItem {
+        signals: signals.iter().map(named).collect(),
+        ..item(name)
+    }
+}
+
+/// The node is done, with the value that is stored already.
+pub(crate) fn passed(claimed: &Claimed, follow_ups: Vec<FollowUp>) -> Settlement {
+    Settlement {
+        holding: holding(claimed),
+        verdict: Verdict::Completed {
+            output: None,
+            follow_ups,
+        },
+        claim_next: None,
+    }
 }
 
 /// Claims the first follow-up of a settlement.

@@ -8,7 +8,7 @@ use tenure::{
     engine::{FollowUp, Limits, Next},
     ids::{
         DefinitionHash, InputRef, InstanceId, ListName, MailboxId, Nonce, Partition, QueueName,
-        RunId, TaskName, ValueField, WorkerId, WorkflowName,
+        RunId, SignalName, TaskName, ValueField, WorkerId, WorkflowName,
     },
     store::{
         self, ClaimNext, ClaimRequest, Claimed, ControlRequest, ErrorKind, ErrorRecord,
@@ -548,6 +548,9 @@ fn start_item(start: &Start) -> StartItem {
             Begin::After(delay) => store::Begin::After(ms(delay)),
             Begin::At(from_now) => store::Begin::At(Timestamp::from_millis(from_now)),
         },
+        signals: ['s', 'r']
+            .map(|name| SignalName::new(name.to_string()).expect("a name"))
+            .into(),
         first: first
             .map(|(i, queued)| next(&format!("t{i}"), *queued, field.clone()))
             .collect(),

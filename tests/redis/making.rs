@@ -83,6 +83,7 @@ pub(crate) fn item(name: &str) -> StartItem {
         definition: list().definition,
         queue: QueueName::default(),
         begin: Begin::Now,
+        signals: Vec::new(),
         first: vec![FollowUp::Ready(next("a", of_input(&input)))],
         input,
         meta: None,

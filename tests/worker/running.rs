@@ -294,6 +294,7 @@ async fn a_task_that_its_definition_does_not_have_ends_its_instance_and_blocks_n
         definition: flow.hash(),
         queue: first.list.queue.clone(),
         begin: Begin::Now,
+        signals: Vec::new(),
         first: vec![FollowUp::Ready(Next {
             task: task("ghost"),
             ..first.clone()

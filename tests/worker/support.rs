@@ -21,8 +21,9 @@ use tenure::{
         Announcement, ClaimReply, ClaimRequest, ControlReply, ControlRequest, Counts,
         DefinitionRecord, ErrorRecord, ExtendRequest, Finished, Header, Held, Hints, Inspect,
         ListRecord, Place, Position, ReleaseReply, ReleaseRequest, Scan, SettleReply,
-        SettleRequest, Settlement, Snapshot, StartItem, StartReply, Status, StatusEvents, Store,
-        StoreError, Summaries, TickReply, TickRequest, Verdict, WorkerRecord, memory::MemoryStore,
+        SettleRequest, Settlement, SignalReply, SignalRequest, Snapshot, StartItem, StartReply,
+        Status, StatusEvents, Store, StoreError, Summaries, TickReply, TickRequest, Verdict,
+        WorkerRecord, memory::MemoryStore,
     },
     time::Timestamp,
 };
@@ -175,7 +176,7 @@ impl Store for Flaky {
             Verdict::Completed { output, .. } => {
                 output.as_ref().is_some_and(|o| o.len() > 256 * 1024)
             }
-            Verdict::Retry { .. } | Verdict::Failed { .. } => false,
+            Verdict::Wait(_) | Verdict::Retry { .. } | Verdict::Failed { .. } => false,
         };
         if self.state.too_narrow.load(Ordering::SeqCst) && request.items.iter().any(large) {
             *self.state.calls.lock().unwrap().entry("large").or_default() += 1;
@@ -192,6 +193,10 @@ impl Store for Flaky {
 
     async fn tick(&self, request: TickRequest) -> Result<TickReply, StoreError> {
         self.through("tick", self.inner.tick(request)).await
+    }
+
+    async fn signal(&self, request: SignalRequest) -> Result<SignalReply, StoreError> {
+        self.through("signal", self.inner.signal(request)).await
     }
 
     async fn control(&self, request: ControlRequest) -> Result<ControlReply, StoreError> {

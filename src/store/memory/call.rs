@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::{
     mailbox::Outbox,
     scored::{Expiring, Look, Scored},
+    signal,
     state::{ClaimKey, Damage, Instance, Share},
 };
 use crate::{
@@ -155,6 +156,8 @@ impl<'a> Call<'a> {
         let tail = instance.run.tail();
         close_tasks(instance, id, &mut self.outbox);
         announce_end(instance, id, status, now, &mut self.outbox);
+        let waits = instance.signals.give_up();
+        signal::forget_waits(self, id, tail, waits);
         self.share
             .done
             .entry(status)

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     engine::Limits,
-    ids::{InputRef, ListName, Ticket},
+    ids::{InputRef, ListName, Purpose, Ticket},
     store::{AsideEntry, ClaimReply, ClaimRequest, Claimed, Parking, TaskRecord, TaskState},
     time::millis,
 };
@@ -165,7 +165,8 @@ impl<'a> Claim<'a> {
         };
         let input = match &ticket.input {
             InputRef::Field { field, len } if *len <= self.budget => {
-                instance.values.get(field).cloned()
+                let value = instance.values.get(field).cloned();
+                value.filter(|_| *len > 0 || ticket.purpose == Purpose::Run)
             }
             InputRef::Field { .. } | InputRef::Join => None,
         };

@@ -44,6 +44,9 @@ impl Instance {
             meta: self.meta.clone(),
             tasks: self.tasks.clone(),
             joins: self.joins.clone(),
+            waits: self.signals.waits().to_vec(),
+            early: self.signals.early(),
+            signals: self.signals.awaited().to_vec(),
             values: self
                 .values
                 .iter()

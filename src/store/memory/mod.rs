@@ -12,6 +12,7 @@ mod mailbox;
 mod release;
 mod scored;
 mod settle;
+mod signal;
 mod start;
 mod state;
 mod tick;
@@ -33,8 +34,9 @@ use self::{
 };
 use super::{
     Announcement, ClaimReply, ClaimRequest, ControlReply, ControlRequest, ExtendRequest, Header,
-    Held, Hints, ReleaseReply, ReleaseRequest, SettleReply, SettleRequest, StartItem, StartReply,
-    StatusEvents, Store, StoreError, TickReply, TickRequest, types::Bounds,
+    Held, Hints, ReleaseReply, ReleaseRequest, SettleReply, SettleRequest, SignalReply,
+    SignalRequest, StartItem, StartReply, StatusEvents, Store, StoreError, TickReply, TickRequest,
+    types::Bounds,
 };
 use crate::{
     ids::{
@@ -255,6 +257,12 @@ impl Store for MemoryStore {
     async fn tick(&self, request: TickRequest) -> Result<TickReply, StoreError> {
         self.bounds().tick(&request)?;
         Ok(self.transition(request.partition, |call| tick::tick(call, &request)))
+    }
+
+    async fn signal(&self, request: SignalRequest) -> Result<SignalReply, StoreError> {
+        self.bounds().signal(&request)?;
+        let partition = request.id.partition(self.partitions);
+        self.transition(partition, |call| signal::signal(call, &request))
     }
 
     async fn control(&self, request: ControlRequest) -> Result<ControlReply, StoreError> {

@@ -2,6 +2,7 @@
 
 use super::{
     call::{Call, deadlines, later},
+    signal::await_signal,
     start::{queue, ticket},
 };
 use crate::{
@@ -55,6 +56,16 @@ fn settle_one(call: &mut Call, item: &Settlement, by: By) -> SettleReply {
             complete(call, ticket, output.clone());
             follow(call, item, follow_ups, by)
         }
+        Verdict::Wait(wait) => {
+            let Ticket { list, id, task, .. } = ticket.clone();
+            let overdue = Ticket::overdue(list, id, task, ticket.tail);
+            let record = TaskRecord {
+                deadline: None,
+                ..record.clone()
+            };
+            await_signal(call, overdue, wait, record);
+            None
+        }
         Verdict::Retry { after, error } => {
             retry(call, ticket, millis(*after), error.clone());
             None
@@ -97,6 +108,13 @@ fn follow(call: &mut Call, item: &Settlement, follow_ups: &[FollowUp], by: By) -
                     continue;
                 }
                 (next, 0)
+            }
+            FollowUp::Wait { next, wait } => {
+                let (list, task) = (next.list.clone(), next.task.clone());
+                let overdue = Ticket::overdue(list, id.clone(), task, run.tail());
+                await_signal(call, overdue, wait, TaskRecord::fresh(TaskState::Waiting));
+                opened += 1;
+                continue;
             }
             FollowUp::End { result } => {
                 if let Some(instance) = call.share.instances.get_mut(id) {
@@ -264,7 +282,7 @@ fn claimed_before(call: &Call, item: &Settlement, worker: &WorkerId) -> Option<C
     };
     let next = match follow_ups.get(wanted.follow_up)? {
         FollowUp::Ready(next) | FollowUp::Arrive { next, .. } => next,
-        FollowUp::After { .. } | FollowUp::End { .. } => return None,
+        FollowUp::After { .. } | FollowUp::Wait { .. } | FollowUp::End { .. } => return None,
     };
     let id = &item.holding.ticket.id;
     let instance = call.share.instances.get(id)?;

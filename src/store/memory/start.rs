@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     call::{Call, announce_end, close_tasks, later},
+    signal::{self, Signals},
     state::{Damage, Instance},
 };
 use crate::{
@@ -52,7 +53,7 @@ fn start_one(call: &mut Call, item: &StartItem) -> Result<StartReply, StoreError
         let (next, delay) = match follow_up {
             FollowUp::Ready(next) => (next, 0),
             FollowUp::After { next, delay } => (next, millis(*delay)),
-            FollowUp::Arrive { .. } | FollowUp::End { .. } => continue,
+            FollowUp::Arrive { .. } | FollowUp::Wait { .. } | FollowUp::End { .. } => continue,
         };
         let state = queue(call, &item.id, item.run, next, base.saturating_add(delay));
         instance
@@ -97,6 +98,7 @@ fn replace(call: &mut Call, id: &InstanceId) -> Vec<RunId> {
     };
     if !old.status.is_terminal() {
         close_tasks(&mut old, id, &mut call.outbox);
+        signal::forget_waits(call, id, old.run.tail(), old.signals.give_up());
         announce_end(&old, id, Status::Terminated, call.now, &mut call.outbox);
     }
     let mut replaced = vec![old.run];
@@ -121,6 +123,7 @@ fn fresh(item: &StartItem, now: Timestamp, replaced: Vec<RunId>) -> Instance {
         waiters: item.waiter.iter().cloned().collect(),
         tasks: BTreeMap::new(),
         joins: BTreeMap::new(),
+        signals: Signals::of(&item.signals),
         due: BTreeMap::new(),
         values: BTreeMap::from([(ValueField::Input, item.input.clone())]),
         meta: item.meta.clone(),

@@ -7,7 +7,10 @@ use std::{
 
 use bytes::Bytes;
 
-use super::scored::{Expiring, Look, Scored};
+use super::{
+    scored::{Expiring, Look, Scored},
+    signal::Signals,
+};
 use crate::{
     ids::{
         DefinitionHash, InstanceId, ListName, MailboxId, Nonce, Partition, QueueName, RunId,
@@ -81,7 +84,7 @@ pub(super) struct Share {
     pub(super) delayed: Scored<Timestamp, Ticket>,
     /// By when to look at the claim next.
     pub(super) running: Scored<Look, Ticket>,
-    /// Instances that only wait for signals or children.
+    /// Instances with a node that waits for a signal.
     pub(super) waiting: BTreeSet<InstanceId>,
     /// Paused instances.
     pub(super) paused: BTreeSet<InstanceId>,
@@ -140,6 +143,7 @@ pub(super) struct Instance {
     pub(super) waiters: Vec<MailboxId>,
     pub(super) tasks: BTreeMap<TaskName, TaskRecord>,
     pub(super) joins: BTreeMap<TaskName, JoinRecord>,
+    pub(super) signals: Signals,
     /// Overall deadlines, written at the first claim.
     pub(super) due: BTreeMap<TaskName, Timestamp>,
     pub(super) values: BTreeMap<ValueField, Bytes>,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{
     call::{Call, later},
     scored::{Expiring, Look},
+    signal,
 };
 use crate::{
     ids::{InstanceId, Purpose, TaskName, Ticket, WorkerId},
@@ -65,7 +66,7 @@ fn compare(now: Timestamp, expected: Option<Timestamp>) -> Clocks {
     }
 }
 
-/// Timers that are due become ready. What cannot be read becomes ready too: claim sets it aside.
+/// Timers that are due become ready, and nodes that waited for a signal too long. What cannot be read becomes ready too: claim sets it aside.
 fn promote(call: &mut Call, most: u32, reply: &mut TickReply) {
     let now = call.now;
     let due = call.share.delayed.first(most, |at| at <= now);
@@ -76,6 +77,13 @@ fn promote(call: &mut Call, most: u32, reply: &mut TickReply) {
             call.append(ticket);
         } else if let Some(record) = record_in(call, TaskState::Delayed, &ticket) {
             record.state = TaskState::Ready;
+            call.append(ticket);
+            reply.promoted += 1;
+        } else if ticket.purpose == Purpose::TimedOut
+            && let Some(record) = record_in(call, TaskState::Waiting, &ticket)
+        {
+            record.state = TaskState::Ready;
+            signal::stop_waiting(call, &ticket);
             call.append(ticket);
             reply.promoted += 1;
         }

@@ -47,8 +47,8 @@ use crate::{
         Announcement, ClaimReply, ClaimRequest, ControlReply, ControlRequest, Counts,
         DefinitionRecord, ErrorRecord, ExtendRequest, Finished, Header, Held, Hints, Inspect,
         ListRecord, Place, Position, ReleaseReply, ReleaseRequest, Scan, SettleReply,
-        SettleRequest, Snapshot, StartItem, StartReply, Status, StatusEvents, Store, Summaries,
-        TickReply, TickRequest, WorkerRecord, types::Bounds,
+        SettleRequest, SignalReply, SignalRequest, Snapshot, StartItem, StartReply, Status,
+        StatusEvents, Store, Summaries, TickReply, TickRequest, WorkerRecord, types::Bounds,
     },
     time::Timestamp,
 };
@@ -251,6 +251,10 @@ impl Store for RedisStore {
 
     async fn tick(&self, request: TickRequest) -> Result<TickReply, StoreError> {
         scripts::tick::call(&self.0, &request).await
+    }
+
+    async fn signal(&self, request: SignalRequest) -> Result<SignalReply, StoreError> {
+        scripts::signal::call(&self.0, &request).await
     }
 
     async fn control(&self, request: ControlRequest) -> Result<ControlReply, StoreError> {

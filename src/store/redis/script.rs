@@ -43,6 +43,7 @@ impl Named {
 macro_rules! script {
     ($name:literal $(, $part:literal)*) => {{
         const TEXT: &str = concat!(
+            include_str!("../../../../lua/prelude_texts.lua"),
             include_str!("../../../../lua/prelude.lua"),
             $(include_str!(concat!("../../../../lua/", $part, ".lua")),)*
             include_str!(concat!("../../../../lua/", $name, ".lua"))

@@ -8,8 +8,10 @@ use super::Inner;
 use crate::{
     codec,
     error::StoreError,
-    ids::{InstanceId, RunId, TaskName, ValueField},
-    store::{Header, JoinRecord, Snapshot, StartMeta, Summary, TaskRecord},
+    ids::{InstanceId, RunId, SignalId, SignalName, TaskName, ValueField},
+    store::{
+        EarlySignal, Header, JoinRecord, Snapshot, StartMeta, Summary, TaskRecord, WaitRecord,
+    },
     time::Timestamp,
 };
 
@@ -168,9 +170,50 @@ pub(super) fn summary(fields: &Fields<'_>) -> Result<Summary, StoreError> {
     })
 }
 
+/// ` <signal>=<task>=<list>` for each node that waits.
+fn waits(text: &str) -> Option<Vec<WaitRecord>> {
+    let wait = |word: &str| {
+        let (signal, rest) = word.split_once('=')?;
+        let (task, list) = rest.split_once('=')?;
+        Some(WaitRecord {
+            signal: SignalName::new(signal).ok()?,
+            task: TaskName::new(task).ok()?,
+            list: list.parse().ok()?,
+        })
+    };
+    text.split_ascii_whitespace().map(wait).collect()
+}
+
+/// ` <name>=<id>` for each signal that came early; `lens` has the lengths of their payloads.
+fn early(text: &str, lens: &HashMap<String, usize>) -> Option<Vec<EarlySignal>> {
+    let signal = |word: &str| {
+        let (name, id) = word.split_once('=')?;
+        Some(EarlySignal {
+            name: SignalName::new(name).ok()?,
+            id: SignalId::new(id).ok()?,
+            len: *lens.get(id)?,
+        })
+    };
+    text.split_ascii_whitespace().map(signal).collect()
+}
+
+impl Fields<'_> {
+    /// A field that is a list of words, read by a function that finds nothing when one of them is wrong.
+    fn words<T>(
+        &self,
+        name: &str,
+        read: impl FnOnce(&str) -> Option<Vec<T>>,
+    ) -> Result<Vec<T>, StoreError> {
+        let text: String = self.optional(name)?.unwrap_or_default();
+        read(&text).ok_or_else(|| self.corrupt(name, format!("`{}`", crate::ids::shorten(&text))))
+    }
+}
+
+/// Of all fields, with the lengths of the payloads and of those of early signals.
 pub(super) fn snapshot(
     fields: &Fields<'_>,
     values: BTreeMap<ValueField, usize>,
+    lens: &HashMap<String, usize>,
 ) -> Result<Snapshot, StoreError> {
     let header = header(fields)?;
     let mut tasks = BTreeMap::new();
@@ -207,6 +250,12 @@ pub(super) fn snapshot(
         meta: fields.map.get("meta").cloned(),
         tasks,
         joins,
+        waits: fields.words("waits", waits)?,
+        early: fields.words("signals", |text| early(text, lens))?,
+        signals: fields.words("awaits", |text| {
+            let names = text.split_ascii_whitespace();
+            names.map(|name| SignalName::new(name).ok()).collect()
+        })?,
         values,
     })
 }

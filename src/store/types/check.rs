@@ -3,8 +3,8 @@
 use std::{num::NonZeroU16, time::Duration};
 
 use super::{
-    ClaimRequest, ExtendRequest, Holding, ReleaseRequest, SettleRequest, Settlement, StartItem,
-    TickRequest, Verdict,
+    ClaimRequest, ExtendRequest, Holding, ReleaseRequest, SettleRequest, Settlement, SignalRequest,
+    StartItem, TickRequest, Verdict,
 };
 use crate::{
     engine::FollowUp,
@@ -102,6 +102,13 @@ impl Bounds {
         )
     }
 
+    pub(crate) fn signal(&self, request: &SignalRequest) -> Checked {
+        self.payload(
+            || format!("the signal `{}` for `{}`", request.name, request.id),
+            request.payload.len(),
+        )
+    }
+
     pub(crate) fn tick(&self, request: &TickRequest) -> Checked {
         self.partition(request.partition)?;
         ttl(request.ttl)?;
@@ -130,14 +137,14 @@ impl Bounds {
                 self.payload(|| format!("the output of `{task}`"), size)?;
                 follow_ups
             }
-            Verdict::Retry { .. } | Verdict::Failed { .. } => &[],
+            Verdict::Wait(_) | Verdict::Retry { .. } | Verdict::Failed { .. } => &[],
         };
         let Some(next) = item.claim_next else {
             return Ok(());
         };
         match follow_ups.get(next.follow_up) {
             Some(FollowUp::Ready(_) | FollowUp::Arrive { .. }) => Ok(()),
-            Some(FollowUp::After { .. } | FollowUp::End { .. }) | None => {
+            Some(FollowUp::After { .. } | FollowUp::Wait { .. } | FollowUp::End { .. }) | None => {
                 Err(StoreError::Request {
                     what: "the follow-up to claim",
                     allowed: "one that is ready or arrives at a join".into(),

@@ -7,6 +7,7 @@ mod extend;
 mod hint;
 mod release;
 mod settle;
+mod signal;
 mod start;
 mod tick;
 
@@ -17,5 +18,6 @@ pub use extend::{ExtendRequest, Held, Holding};
 pub use hint::{Hint, Hints, StatusEvent, StatusEvents};
 pub use release::{ReleaseReply, ReleaseRequest};
 pub use settle::{ClaimNext, ErrorRecord, SettleReply, SettleRequest, Settlement, Verdict};
+pub use signal::{SignalReply, SignalRequest};
 pub use start::{Begin, IdPolicy, StartItem, StartReply};
 pub use tick::{Clocks, Gate, KeeperRole, Recovered, Recovery, Retention, TickReply, TickRequest};

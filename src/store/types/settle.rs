@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Claimed, Holding};
 use crate::{
-    engine::FollowUp,
+    engine::{FollowUp, Wait},
     ids::{Nonce, Partition, TaskName, WorkerId},
     task::ErrorKind,
     time::Timestamp,
@@ -50,6 +50,8 @@ pub enum Verdict {
         /// What follows.
         follow_ups: Vec<FollowUp>,
     },
+    /// The node waits for a signal, or is ready again at once with one that came before.
+    Wait(Wait),
     /// The attempt failed; another one follows after a delay. Counts as a failure.
     Retry {
         /// How long to wait; zero makes it ready at once.

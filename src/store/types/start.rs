@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::{
     engine::FollowUp,
-    ids::{DefinitionHash, InstanceId, MailboxId, QueueName, RunId, WorkflowName},
+    ids::{DefinitionHash, InstanceId, MailboxId, QueueName, RunId, SignalName, WorkflowName},
     store::Status,
     time::Timestamp,
 };
@@ -27,7 +27,9 @@ pub struct StartItem {
     pub queue: QueueName,
     /// When it begins.
     pub begin: Begin,
-    /// What the workflow starts with: at least one follow-up, none of them [`FollowUp::Arrive`] or [`FollowUp::End`].
+    /// The signals that a node of the workflow waits for: others are refused.
+    pub signals: Vec<SignalName>,
+    /// What the workflow starts with: at least one follow-up, each [`FollowUp::Ready`] or [`FollowUp::After`].
     pub first: Vec<FollowUp>,
     /// The payload.
     pub input: Bytes,

@@ -9,5 +9,6 @@ pub(crate) mod reads;
 pub(crate) mod reap;
 pub(crate) mod release;
 pub(crate) mod settle;
+pub(crate) mod signal;
 pub(crate) mod start;
 pub(crate) mod tick;

@@ -2,7 +2,7 @@
 
 use crate::{
     error::StoreError,
-    ids::{InputRef, ListName, Ticket},
+    ids::{InputRef, ListName, Purpose, Ticket},
     store::{
         AsideEntry, ClaimReply, ClaimRequest, Claimed, Parking, TaskRecord,
         redis::{
@@ -123,7 +123,10 @@ fn claimed(
         .unwrap_or_else(|| TaskRecord::first(&request.worker, request.nonce));
     let bytes = items.bytes()?;
     let sent = match &ticket.input {
-        InputRef::Field { len, .. } => !bytes.is_empty() || *len == 0,
+        // A node that waited too long has no value of its own.
+        InputRef::Field { len, .. } => {
+            !bytes.is_empty() || (*len == 0 && ticket.purpose == Purpose::Run)
+        }
         InputRef::Join => false,
     };
     Ok(Claimed {

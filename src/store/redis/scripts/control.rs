@@ -38,7 +38,9 @@ pub(in crate::store::redis) async fn call(
     let mut args = Args::default();
     args.key(keys.seq())
         .key(keys.instance(&request.id))
-        .key(keys.done(status));
+        .key(keys.done(status))
+        .key(keys.delayed())
+        .key(keys.waiting());
     args.arg(keys.prefix.to_owned())
         .arg(inner.publish_command())
         .arg(request.id.to_string())

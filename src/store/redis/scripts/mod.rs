@@ -10,6 +10,7 @@ pub(super) mod release;
 pub(super) mod remove;
 pub(super) mod settle;
 mod settle_item;
+pub(super) mod signal;
 pub(super) mod snapshot;
 pub(super) mod start;
 pub(super) mod tick;

@@ -41,6 +41,7 @@ pub(in crate::store::redis) async fn call(
     ] {
         args.key([keys.prefix, kind, PROBE].concat());
     }
+    args.key(keys.waiting());
     args.arg(keys.prefix.to_owned())
         .arg(inner.publish_command());
     let (tag, mut items) = tagged(SCRIPT.name, inner.call(&SCRIPT, args).await?)?;

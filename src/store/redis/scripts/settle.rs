@@ -15,7 +15,8 @@ use crate::{
     time::{Timestamp, millis},
 };
 
-pub(in crate::store::redis) static SCRIPT: Named = script!("settle", "settle_follow");
+pub(in crate::store::redis) static SCRIPT: Named =
+    script!("settle", "settle_await", "settle_follow");
 
 fn arguments(
     inner: &Inner,
@@ -49,6 +50,9 @@ fn arguments(
         args.arg(list.to_string());
     }
     args.append(items);
+    if request.items.iter().any(settle_item::touches_waiting) {
+        args.key(keys.waiting());
+    }
     Ok(args)
 }
 

@@ -5,9 +5,9 @@ use bytes::Bytes;
 use super::{Lists, claim_start, delay, record_field};
 use crate::{
     codec,
-    engine::{FollowUp, Limits, Next},
+    engine::{FollowUp, Limits, Next, Wait},
     error::StoreError,
-    ids::{Nonce, Purpose, Ticket, ValueField, WorkerId},
+    ids::{Nonce, Purpose, TaskName, Ticket, ValueField, WorkerId},
     store::{
         ClaimNext, ErrorRecord, Holding, SettleRequest, Settlement, TaskRecord, TaskState, Verdict,
         redis::{keys::PartitionKeys, script::Args},
@@ -21,6 +21,7 @@ enum Kind {
     Ready,
     After,
     Arrive,
+    Await,
 }
 
 impl Kind {
@@ -29,6 +30,7 @@ impl Kind {
             Self::Ready => "ready",
             Self::After => "after",
             Self::Arrive => "arrive",
+            Self::Await => "await",
         }
     }
 }
@@ -40,6 +42,7 @@ struct Queued<'a> {
     /// Delay in milliseconds, or how many arrivals are needed.
     number: i64,
     total: u16,
+    wait: Option<&'a Wait>,
     /// Among all follow-ups.
     place: usize,
 }
@@ -50,6 +53,7 @@ fn queued((place, follow_up): (usize, &FollowUp)) -> Option<Queued<'_>> {
         next,
         number: 0,
         total: 0,
+        wait: None,
         place,
     };
     match follow_up {
@@ -58,18 +62,20 @@ fn queued((place, follow_up): (usize, &FollowUp)) -> Option<Queued<'_>> {
             0 => ready(next),
             number => Queued {
                 kind: Kind::After,
-                next,
                 number,
-                total: 0,
-                place,
+                ..ready(next)
             },
         }),
         FollowUp::Arrive { next, need, total } => Some(Queued {
             kind: Kind::Arrive,
-            next,
             number: i64::from(*need),
             total: *total,
-            place,
+            ..ready(next)
+        }),
+        FollowUp::Wait { next, wait } => Some(Queued {
+            kind: Kind::Await,
+            wait: Some(wait),
+            ..ready(next)
         }),
         FollowUp::End { .. } => None,
     }
@@ -94,6 +100,11 @@ fn follow_up_ticket(holding: &Holding, next: &Next) -> Ticket {
         purpose: Purpose::Run,
         input: next.input.clone(),
     }
+}
+
+/// The entry of a node up to its ref, which the script adds.
+fn start(ticket: &Ticket, task: &TaskName) -> String {
+    format!("{}\0{task}\0{}", ticket.id, ticket.tail)
 }
 
 fn limits(args: &mut Args, limits: Limits) {
@@ -164,7 +175,8 @@ fn wanted<'a>(item: &Settlement, queued: &[Queued<'a>]) -> Option<Wanted<'a>> {
     let claim = item.claim_next?;
     let place = queued.iter().position(|q| q.place == claim.follow_up)?;
     let follow_up = &queued[place];
-    (follow_up.kind != Kind::After).then_some((follow_up.next, place + 1, claim))
+    let can = matches!(follow_up.kind, Kind::Ready | Kind::Arrive);
+    can.then_some((follow_up.next, place + 1, claim))
 }
 
 /// The general case.
@@ -193,12 +205,21 @@ fn follow<'a>(
     }
     args.count(queued.len());
     for follow_up in queued {
+        let next = follow_up.next;
         args.arg(follow_up.kind.as_str())
-            .count(lists.number(&follow_up.next.list))
-            .arg(follow_up_ticket(holding, follow_up.next).entry())
-            .arg(follow_up.next.task.to_string())
-            .number(follow_up.number)
-            .number(follow_up.total);
+            .count(lists.number(&next.list));
+        match follow_up.wait {
+            Some(wait) => args
+                .arg(start(&holding.ticket, &next.task))
+                .arg(next.task.to_string())
+                .optional(wait.timeout.map(delay))
+                .arg(wait.signal.to_string()),
+            None => args
+                .arg(follow_up_ticket(holding, next).entry())
+                .arg(next.task.to_string())
+                .number(follow_up.number)
+                .number(follow_up.total),
+        };
     }
 }
 
@@ -207,7 +228,7 @@ fn follow_fields(args: &mut Args, queued: &[Queued<'_>]) {
         let state = match follow_up.kind {
             Kind::Ready => TaskState::Ready,
             Kind::After => TaskState::Delayed,
-            Kind::Arrive => continue,
+            Kind::Arrive | Kind::Await => continue,
         };
         args.arg(format!("task:{}", follow_up.next.task))
             .arg(TaskRecord::fresh(state).to_string());
@@ -247,6 +268,7 @@ pub(super) fn write<'a>(
             end_fields(args, follow_ups);
             verdict
         }
+        Verdict::Wait(wait) => self::wait(args, lists, &item.holding, wait),
         Verdict::Retry { after, error } => {
             args.key(keys.errors(&ticket.id));
             retry(args, lists, &item.holding, delay(*after), error)?
@@ -297,6 +319,35 @@ fn completed<'a>(
             follow_fields(args, &queued);
             "follow"
         }
+    }
+}
+
+fn wait<'a>(
+    args: &mut Args,
+    lists: &mut Lists<'a>,
+    holding: &'a Holding,
+    wait: &Wait,
+) -> &'static str {
+    let ticket = &holding.ticket;
+    args.arg(record_field(ticket))
+        .arg(settled(&holding.record, TaskState::Waiting, 0))
+        .arg(ticket.id.to_string())
+        .count(lists.number(&ticket.list))
+        .arg(start(ticket, &ticket.task))
+        .optional(wait.timeout.map(delay))
+        .arg(wait.signal.to_string());
+    "wait"
+}
+
+/// Whether what becomes of a task changes who waits for signals.
+pub(super) fn touches_waiting(item: &Settlement) -> bool {
+    match &item.verdict {
+        Verdict::Completed { follow_ups, .. } => {
+            let waits = |follow_up: &FollowUp| matches!(follow_up, FollowUp::Wait { .. });
+            follow_ups.iter().any(waits)
+        }
+        Verdict::Wait(_) | Verdict::Failed { .. } => true,
+        Verdict::Retry { .. } => false,
     }
 }
 

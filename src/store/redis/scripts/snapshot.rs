@@ -1,6 +1,6 @@
 //! `snapshot.lua`
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::{
     error::StoreError,
@@ -36,15 +36,19 @@ pub(in crate::store::redis) async fn call(
                 let name = plain.text()?;
                 fields.insert(&name, plain.bytes()?);
             }
-            let mut values = BTreeMap::new();
+            let (mut values, mut early) = (BTreeMap::new(), HashMap::new());
             while !payloads.is_empty() {
                 let name = payloads.text()?;
+                if let Some(signal) = name.strip_prefix("signal:") {
+                    early.insert(signal.to_owned(), payloads.parse()?);
+                    continue;
+                }
                 let field: ValueField = name
                     .parse()
                     .map_err(|e: IdError| inner.corrupt(id, &name, e.to_string()))?;
                 values.insert(field, payloads.parse()?);
             }
-            snapshot(&fields, values).map(Some)
+            snapshot(&fields, values, &early).map(Some)
         }
         other => Err(items.unknown_tag(other)),
     }

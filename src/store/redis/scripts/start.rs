@@ -6,7 +6,7 @@ use super::{Lists, delay};
 use crate::{
     engine::{FollowUp, Next},
     error::StoreError,
-    ids::{Partition, Purpose, Ticket},
+    ids::{Partition, Purpose, SignalName, Ticket},
     store::{
         Begin, StartItem, StartReply,
         redis::{
@@ -33,7 +33,7 @@ fn firsts(item: &StartItem) -> impl Iterator<Item = First<'_>> {
             next,
             delay: delay(*after),
         }),
-        FollowUp::Arrive { .. } | FollowUp::End { .. } => None,
+        FollowUp::Arrive { .. } | FollowUp::Wait { .. } | FollowUp::End { .. } => None,
     })
 }
 
@@ -45,6 +45,7 @@ fn alike(a: &StartItem, b: &StartItem) -> bool {
         && a.workflow == b.workflow
         && a.queue == b.queue
         && a.waiter == b.waiter
+        && a.signals == b.signals
         && firsts(a).count() == firsts(b).count()
         && firsts(a).zip(firsts(b)).all(|(a, b)| {
             a.delay == b.delay && a.next.task == b.next.task && a.next.list == b.next.list
@@ -74,11 +75,19 @@ fn kind<'a>(args: &mut Args, lists: &mut Lists<'a>, item: &'a StartItem) {
     args.arg("queue").arg(item.queue.to_string());
     args.arg("open").count(firsts(item).count());
     args.arg("max_crashes").number(item.max_crashes);
+    if !item.signals.is_empty() {
+        args.arg("awaits").arg(words(&item.signals));
+    }
     if let Some(waiter) = &item.waiter {
         args.arg("waiter").arg(waiter.to_string());
     }
     let written = args.len() - count - 1;
     args.set_count(count, written);
+}
+
+/// ` <name>` for each, as scripts look for it.
+fn words(names: &[SignalName]) -> String {
+    names.iter().map(|name| format!(" {name}")).collect()
 }
 
 fn entry(item: &StartItem, next: &Next) -> String {

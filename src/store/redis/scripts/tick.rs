@@ -40,7 +40,7 @@ pub(in crate::store::redis) async fn call(
     for status in Status::ALL.into_iter().filter(|s| s.is_terminal()) {
         args.key(keys.done(status.as_str()));
     }
-    args.key(keys.lists());
+    args.key(keys.lists()).key(keys.waiting());
     args.arg(keys.prefix.to_owned())
         .arg(inner.publish_command())
         .arg(inner.guard());
