@@ -1,0 +1,1 @@
+"""What bench/peers/run is made of. Python's standard library only."""
