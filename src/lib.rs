@@ -23,4 +23,4 @@ pub use reaper::Reaper;
 pub use store::{IdPolicy, Status, StoreError, memory::MemoryStore, redis::RedisStore};
 pub use task::{TaskContext, TaskError};
 pub use worker::{Worker, WorkerHandle};
-pub use workflow::{BuildErrors, RetryPolicy, Workflow, WorkflowRef};
+pub use workflow::{Approval, BuildErrors, RetryPolicy, Workflow, WorkflowRef};

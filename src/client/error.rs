@@ -2,8 +2,8 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     codec::CodecError,
-    ids::{IdError, InstanceId, RunId, WorkflowName},
-    store::{ErrorRecord, Status, StoreError},
+    ids::{IdError, InstanceId, RunId, SignalId, SignalName, WorkflowName},
+    store::{ErrorRecord, SignalRequest, Status, StoreError},
 };
 
 /// Why a client could not do what it was asked. Each says what can be done about it.
@@ -116,6 +116,48 @@ pub enum ClientError {
         /// The last error.
         source: Arc<StoreError>,
     },
+    /// No node of the instance's definition waits for a signal of this name.
+    #[error("{}", not_awaited(id, name, awaited))]
+    NotAwaited {
+        /// The instance.
+        id: InstanceId,
+        /// The signal.
+        name: SignalName,
+        /// The signals that nodes of its definition wait for.
+        awaited: Vec<SignalName>,
+    },
+    /// As many signals as are kept wait for their nodes already.
+    #[error(
+        "instance `{id}` has {} signals that no node has waited for yet, which is the limit; send it again when some are taken, or look why it does not go on",
+        SignalRequest::MAX_EARLY
+    )]
+    Full {
+        /// The instance.
+        id: InstanceId,
+    },
+    /// The payload of a signal cannot be written.
+    #[error("the payload of signal `{name}` for `{id}` cannot be stored: {source}")]
+    Signal {
+        /// The instance.
+        id: InstanceId,
+        /// The signal.
+        name: SignalName,
+        /// Why.
+        source: Arc<CodecError>,
+    },
+    /// The store was asked to take a signal and did not answer for as long as the client is patient: it may have it or
+    /// not.
+    #[error(
+        "it is unknown whether `{id}` has the signal; send it again with id(\"{signal}\"), which counts once"
+    )]
+    SignalUnknown {
+        /// The instance.
+        id: InstanceId,
+        /// The id of the signal.
+        signal: SignalId,
+        /// The last error.
+        source: Arc<StoreError>,
+    },
     /// The result did not come in time. The instance goes on.
     #[error("instance `{id}` was not over after {after:?}; it goes on, wait again or cancel it")]
     TimedOut {
@@ -153,6 +195,16 @@ pub enum ClientError {
     Store(#[from] Arc<StoreError>),
 }
 
+fn not_awaited(id: &InstanceId, name: &SignalName, awaited: &[SignalName]) -> String {
+    let signals: Vec<String> = awaited.iter().map(|name| format!("`{name}`")).collect();
+    let known = if signals.is_empty() {
+        "none at all".to_owned()
+    } else {
+        format!("those for {}", signals.join(", "))
+    };
+    format!("the workflow of `{id}` has no wait for signal `{name}`, it has {known}")
+}
+
 impl From<StoreError> for ClientError {
     fn from(error: StoreError) -> Self {
         Self::Store(Arc::new(error))
@@ -168,7 +220,7 @@ impl ClientError {
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Store(error) => error.is_retryable(),
-            Self::TimedOut { .. } | Self::UnknownWorkflow { .. } => true,
+            Self::TimedOut { .. } | Self::UnknownWorkflow { .. } | Self::Full { .. } => true,
             _ => false,
         }
     }

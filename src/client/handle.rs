@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
-use super::{error::ClientError, producer::Client, waiters::Waiter};
+use super::{error::ClientError, producer::Client, signal::Signal, waiters::Waiter};
 use crate::{
     backoff::Backoff,
     codec,
@@ -139,6 +139,15 @@ impl<O> Handle<O> {
                     after: limit,
                 })
             })
+    }
+
+    /// Sends a signal to this run; see [`Client::signal`].
+    pub fn signal<P>(&self, name: impl AsRef<str>, payload: &P) -> Signal<'_>
+    where
+        P: serde::Serialize + ?Sized,
+    {
+        let payload = codec::encode(payload);
+        Signal::new(&self.client, Ok(self.id.clone()), name.as_ref(), payload).run(self.run)
     }
 
     /// Ends the instance as `cancelled`, at once and in every state: running tasks are told by their cancellation token

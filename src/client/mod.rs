@@ -20,6 +20,7 @@ mod list;
 mod many;
 mod producer;
 mod repeat;
+mod signal;
 mod start;
 mod waiters;
 
@@ -28,6 +29,7 @@ pub use self::{
     handle::{Handle, Untyped},
     list::{Cursor, Filter, Page},
     producer::Client,
+    signal::{Signal, SignalOrStart},
     start::{Start, StartRequest},
 };
 pub use crate::store::StartMeta;

@@ -14,6 +14,7 @@ use super::{
     handle::{Handle, Untyped},
     many,
     repeat::{GaveUp, repeat},
+    signal::Signal,
     start::{Start, StartRequest, Target},
     waiters::{Waiter, Waiters},
 };
@@ -119,6 +120,36 @@ impl Client {
         S::Input: serde::Serialize,
     {
         many::start(self, &Target::of(workflow), items).await
+    }
+
+    /// Sends a signal to an instance: a node that waits for it goes on with this payload, and while none waits it is kept
+    /// for the one to come. Awaiting the request sends it; see [`Signal`] for what it answers.
+    ///
+    /// ```
+    /// # use tenure::{Approval, Client, MemoryStore};
+    /// # async fn example() -> anyhow::Result<()> {
+    /// # let client = Client::new(MemoryStore::new());
+    /// let no = Approval::rejected("ada").because("too much");
+    /// client.signal("loan-7", "approval", &no).id("mail-4711").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn signal<P>(&self, id: impl AsRef<str>, name: impl AsRef<str>, payload: &P) -> Signal<'_>
+    where
+        P: serde::Serialize + ?Sized,
+    {
+        let payload = crate::codec::encode(payload);
+        Signal::new(self, InstanceId::new(id), name.as_ref(), payload)
+    }
+
+    /// As [`Client::signal`], with a payload that is MessagePack already.
+    pub fn signal_bytes(
+        &self,
+        id: impl AsRef<str>,
+        name: impl AsRef<str>,
+        payload: Bytes,
+    ) -> Signal<'_> {
+        Signal::new(self, InstanceId::new(id), name.as_ref(), Ok(payload))
     }
 
     /// A handle on the run that an id has now.

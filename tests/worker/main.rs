@@ -10,5 +10,6 @@ mod producing;
 mod reaping;
 mod retrying;
 mod running;
+mod signals;
 mod stopping;
 mod support;
