@@ -1,7 +1,7 @@
 //! `tenure bench` as a process: each kind of load runs, its counts are right, and it says so. What it measures is looked
 //! at nowhere: a test machine is busy, and this is a debug build.
 
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use tenure_test_support::RedisServer;
@@ -201,4 +201,23 @@ fn a_missing_redis_server_is_named_with_what_to_do() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("apt-get install redis-server"), "{said}");
     assert!(said.contains("--redis"), "{said}");
+}
+
+#[test]
+fn a_load_whose_counts_are_wrong_fails() {
+    let server = RedisServer::start();
+    let child = command(&["--redis", &server.url(), "--only", "idle"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program");
+    // Each part of a load has a namespace of its own; that of the last one is looked at after seconds.
+    let key = format!("{{tenure-bench-{}-3:0}}:claim:order-1:task", child.id());
+    server.run::<()>(&["SET", &key, "nobody"]);
+    let output = child.wait_with_output().expect("its end");
+    assert!(!output.status.success());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains(&format!("a claim is left: {key}")), "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON on standard output");
+    assert_eq!(report["failures"].as_array().map(Vec::len), Some(1));
 }
