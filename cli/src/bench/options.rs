@@ -8,9 +8,9 @@ use clap::ValueEnum;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  tenure bench                                    every kind of load, in about a minute and a half
+  tenure bench                                    every kind of load: made for two minutes of two free cores
   tenure bench --only single,chain --count 200000 one figure, measured longer
-  tenure bench --full --json > today.json         all sizes, three rounds: about half an hour
+  tenure bench --full --json > today.json         all sizes, three rounds: half an hour to an hour
   tenure bench --redis redis://127.0.0.1:6379     on a Redis that runs already, in a namespace of its own
 
 Build it with --release: a debug build measures the build.")]
