@@ -122,6 +122,7 @@ impl Load {
             input: Bytes::from(vec![0xc0; PAYLOAD]),
             meta: None,
             max_crashes: 5,
+            on_exhausted: tenure::OnExhausted::Fail,
             waiter: None,
         }
     }

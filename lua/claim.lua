@@ -1,6 +1,7 @@
 -- claim: ready → running, from the heads of the caller's lists, in their order.
 -- KEYS     1 meta hash · 2 woken zset · 3 seq counter · 4 running zset · 5 last:<worker> string · 6 aside hash
--- DERIVED  {p}ready:<list> · {p}idle:<list> · {p}instance:<id> · {p}claim:<id>:<task> · {p}mail:<mailbox> (channel)
+-- DERIVED  {p}ready:<list> · {p}idle:<list> · {p}instance:<id> · {p}claim:<id>:<task> · {p}parked:<id>
+--          {p}mail:<mailbox> (channel)
 -- ARGV     1 prefix · 2 publish command · 3 worker · 4 nonce · 5 want · 6 TTL (ms) · 7 parking: never | short | parked
 --          8 guard: 1 on a cluster · 9 lists · their names · then for each bounded task: list, task, timeout (ms or
 --          empty), deadline (ms or empty)
@@ -20,6 +21,7 @@ local function look_ahead()
       if id then
         keys[#keys + 1] = prefix .. 'instance:' .. id
         keys[#keys + 1] = prefix .. 'claim:' .. id .. ':' .. task
+        keys[#keys + 1] = prefix .. 'parked:' .. id
       end
     end
     peek = peek - #entries
@@ -79,7 +81,7 @@ else
     end
   end
 end
-local seq = got + #aside > 0 and call('INCR', KEYS[3]) or call('GET', KEYS[3])
+local seq = got + met + #aside > 0 and call('INCR', KEYS[3]) or call('GET', KEYS[3])
 local epoch = call('HGET', KEYS[1], 'epoch')
 send(ctx)
 return { ctx.at, seq or '0', epoch or '0', again, parked, claims, aside }

@@ -4,7 +4,7 @@ local DROPS, INPUT, LOOK, AGAIN = 64, 262144, 5000, 60000
 local prefix, worker, nonce, want, ttl = ARGV[1], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6]
 local lists, ctx = tonumber(ARGV[9]), begin(ARGV[1], ARGV[2])
 local claims, aside, last, limits, taken, tickets = {}, {}, { nonce }, {}, {}, {}
-local budget, left, got, again, parked, group, of = INPUT, want + DROPS, 0, 'done', 'free', nil, nil
+local budget, left, got, met, again, parked, group, of = INPUT, want + DROPS, 0, 0, 'done', 'free', nil, nil
 local instances, holds, look = prefix .. 'instance:', prefix .. 'claim:', text(ctx.now + math.min(tonumber(ttl), LOOK))
 local fresh, first = 'running 1 ' .. nonce .. ' 0 0 ' .. worker .. ' -', ' 1 ' .. nonce .. ' ' .. ttl
 
@@ -27,6 +27,12 @@ local function unreadable(ticket, reason)
   aside[#aside + 1] = reason
 end
 
+-- Keeps the ticket of a paused instance until it is resumed.
+local function park(ticket, id)
+  call('RPUSH', prefix .. 'parked:' .. id, ticket)
+  met = met + 1
+end
+
 -- Takes one entry, or drops it: it is only a hint, the snapshot decides. What is taken is stored by `store`.
 local function take(list, entry, again_only)
   local id, task, tail, ref = parse(entry, 1)
@@ -46,7 +52,11 @@ local function take(list, entry, again_only)
   if not version and not run then return end
   if version ~= '1' then return unreadable(ticket, 'unknown format ' .. (version or '')) end
   if not run then return unreadable(ticket, 'the snapshot has no run') end
-  if sub(run, -12) ~= tail or r[3] ~= 'running' or not record then return end
+  if sub(run, -12) ~= tail or not record then return end
+  if r[3] ~= 'running' then
+    if r[3] ~= 'paused' then return end
+    if fields(record) == 'ready' then return again_only or park(ticket, id) end
+  end
   local payload, due, hold = input ~= 'v' and r[6], limit and r[7], holds .. id .. ':' .. task
   local running, value = fresh, nil
   if record ~= 'ready 0 - 0 0 - -' or limit then

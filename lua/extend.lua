@@ -12,7 +12,7 @@ local function extend(key, claim, a)
   local r = try('HMGET', key, 'run', 'status', ARGV[a])
   if r.err then return foreign(r) and 'lost' end
   if r[1] ~= ARGV[a + 1] then return 'lost' end
-  if r[2] ~= 'running' then return 'cancelled' end
+  if r[2] ~= 'running' and r[2] ~= 'paused' then return 'cancelled' end
   if r[3] ~= ARGV[a + 2] then return 'lost' end
   local hold = ttl
   if ARGV[a + 3] ~= '' then hold = math.min(hold, tonumber(ARGV[a + 3]) - ctx.now) end

@@ -98,15 +98,17 @@ local function tell(ctx, waiter, id, tail)
   for mailbox in string.gmatch(waiter or '', '%S+') do hint(ctx, mailbox, 'done ' .. tail .. ' ' .. id) end
 end
 
-local function event(ctx, id, run, to, message)
+local function event(ctx, id, run, from, to, message)
   message = message and '\t' .. string.gsub(message, '%c', ' ') or ''
-  ctx.events[#ctx.events + 1] = ctx.at .. '\t' .. id .. '\t' .. run .. '\trunning\t' .. to .. message
+  ctx.events[#ctx.events + 1] = ctx.at .. '\t' .. id .. '\t' .. run .. '\t' .. from .. '\t' .. to .. message
 end
 
--- An instance has ended: event, waiters, and what to write into the index. The snapshot is written by the caller.
-local function over(ctx, id, run, to, waiter, message)
+-- An instance has ended: event, waiters, and what to write into the index. The snapshot is written by the caller. That
+-- it is paused no more is written down if it can be: its status says so too.
+local function over(ctx, id, run, from, to, waiter, message)
   local tail = sub(run, -12)
-  event(ctx, id, run, to, message)
+  if from == 'paused' then try('SREM', ctx.prefix .. 'paused', id) end
+  event(ctx, id, run, from, to, message)
   if waiter then tell(ctx, waiter, id, tail) end
   return ctx.at .. '\0' .. id .. '\0' .. tail
 end

@@ -1,8 +1,8 @@
 -- probe: touches each kind of key, command and channel once, so that a missing right shows at connect and not half-way
 -- through a transition. Leaves nothing behind; `!probe` is no id that a user may choose.
 -- KEYS     1 woken zset · 2 meta hash · 3 seq counter · 4 running zset · 5 delayed zset · 6 keeper string · 7 aside hash
---          8 lists set · 9 last:<worker> string · 10 worker:<worker> string · 11 instance hash · 12 claim string
---          13 errors list · 14 parked list · 15 ready list · 16 idle zset · 17 done list · 18 waiting set
+--          8 lists set · 9 paused set · 10 last:<worker> string · 11 worker:<worker> string · 12 instance hash
+--          13 claim string · 14 errors list · 15 parked list · 16 ready list · 17 idle zset · 18 done list · 19 waiting set
 -- DERIVED  {p}mail:!probe and {p}events (channels)
 -- ARGV     1 prefix · 2 publish command
 -- RETURNS  ok | {missing, command, key or channel, what the server said}
@@ -26,37 +26,39 @@ end
 
 may('ZREM', KEYS[1], probe)
 for i = 1, #KEYS do may('EXISTS', KEYS[i]) end
-for _, i in ipairs({ 4, 5, 16 }) do may('ZREM', KEYS[i], probe) end
-for _, i in ipairs({ 13, 14, 15, 17 }) do may('LTRIM', KEYS[i], 0, -1) end
+for _, i in ipairs({ 4, 5, 17 }) do may('ZREM', KEYS[i], probe) end
+for _, i in ipairs({ 14, 15, 16, 18 }) do may('LTRIM', KEYS[i], 0, -1) end
 may('INCR', KEYS[3])
 may('HGET', KEYS[2], 'epoch')
 may('HMGET', KEYS[7], probe)
 may('GET', KEYS[6])
-may('SREM', KEYS[8], probe)
-may('SREM', KEYS[18], probe)
-may('DEL', KEYS[9], KEYS[10], KEYS[12])
-may('UNLINK', KEYS[11])
+for _, i in ipairs({ 8, 9, 19 }) do may('SREM', KEYS[i], probe) end
+may('DEL', KEYS[10], KEYS[11], KEYS[13])
+may('UNLINK', KEYS[12])
 may('SADD', KEYS[8], probe)
 may('SREM', KEYS[8], probe)
-may('SET', KEYS[12], probe, 'PX', 1000)
-may('PEXPIRE', KEYS[12], 1000)
-may('PTTL', KEYS[12])
-may('DEL', KEYS[12])
-may('HSET', KEYS[11], 'v', 1)
-may('HMGET', KEYS[11], 'v')
-may('HKEYS', KEYS[11])
-may('HDEL', KEYS[11], 'v')
-may('UNLINK', KEYS[11])
-may('LPUSH', KEYS[15], probe)
-may('RPUSH', KEYS[15], probe)
-may('LRANGE', KEYS[15], 0, 0)
-may('LLEN', KEYS[15])
-may('DEL', KEYS[15])
-may('ZADD', KEYS[16], ctx.at, probe)
-may('ZRANGE', KEYS[16], 0, 0)
-may('ZRANGEBYSCORE', KEYS[16], '-inf', 0, 'LIMIT', 0, 1)
-may('ZPOPMAX', KEYS[16], 1)
+may('SET', KEYS[13], probe, 'PX', 1000)
+may('PEXPIRE', KEYS[13], 1000)
+may('PTTL', KEYS[13])
+may('DEL', KEYS[13])
+may('HSET', KEYS[12], 'v', 1)
+may('HMGET', KEYS[12], 'v')
+may('HKEYS', KEYS[12])
+may('HDEL', KEYS[12], probe)
+may('UNLINK', KEYS[12])
+may('LPUSH', KEYS[16], probe)
+may('RPUSH', KEYS[16], probe)
+may('LRANGE', KEYS[16], 0, 0)
+may('LLEN', KEYS[16])
+may('LPOS', KEYS[16], probe, 'RANK', 1, 'MAXLEN', 1)
+may('LREM', KEYS[16], 1, probe)
+may('DEL', KEYS[16])
+may('ZADD', KEYS[17], ctx.at, probe)
+may('ZSCORE', KEYS[17], probe)
+may('ZRANGE', KEYS[17], 0, 0)
+may('ZRANGEBYSCORE', KEYS[17], '-inf', 0, 'LIMIT', 0, 1)
+may('ZPOPMAX', KEYS[17], 1)
 may(ARGV[2], ctx.prefix .. 'mail:' .. probe, 'probe')
 may(ARGV[2], ctx.prefix .. 'events', '')
-if missing then try('UNLINK', KEYS[11], KEYS[12], KEYS[15], KEYS[16]) end
+if missing then try('UNLINK', KEYS[12], KEYS[13], KEYS[16], KEYS[17]) end
 return missing or 'ok'

@@ -15,7 +15,8 @@ local function release(key, claim, a)
   local r = try('HMGET', key, 'run', 'status', ARGV[a])
   if r.err then return foreign(r) and 'lost' end
   if r[1] ~= ARGV[a + 1] then return 'lost' end
-  if r[2] == 'running' and r[3] == ARGV[a + 2] then
+  local lives = r[2] == 'running' or r[2] == 'paused'
+  if lives and r[3] == ARGV[a + 2] then
     local list = tonumber(ARGV[a + 4])
     call('HSET', key, ARGV[a], ARGV[a + 3])
     call('LPUSH', KEYS[5 + 2 * list], ARGV[a + 5])
@@ -25,7 +26,7 @@ local function release(key, claim, a)
   end
   local held = call('GET', claim)
   if held and find(held, ARGV[a + 7], 1, true) == 1 then claims[#claims + 1] = claim end
-  if r[2] == 'running' then return 'lost' end
+  if lives then return 'lost' end
   tickets[#tickets + 1] = ARGV[a + 6]
   return 'cancelled'
 end

@@ -1,9 +1,9 @@
 -- settle: running → completed, delayed or failed, with all that follows. Items apply one after another, each whole.
 -- KEYS     1 woken zset · 2 seq counter · 3 running zset · 4 delayed zset · 5 keeper string · 6 done:completed list
 --          7 done:failed list · 8 lists set; then for each list: ready list, idle zset; then for each item: instance hash, claim
---          string, then the claim string of the follow-up to claim (handed, follow) or the errors list (retry, failed); last
---          the waiting set, if an item waits or fails
--- DERIVED  {p}mail:<mailbox> and {p}events (channels)
+--          string, then the claim string of the follow-up to claim (handed, follow) or the errors list (retry, failed,
+--          paused); last the waiting set and the paused set, if an item touches them
+-- DERIVED  {p}waiting · {p}paused · {p}ready:<list> · {p}idle:<list> · {p}mail:<mailbox> and {p}events (channels)
 -- ARGV     1 prefix · 2 publish command · 3 worker · 4 TTL (ms) of follow-up claims · 5 lists · 6 items · names of lists
 --          item: verdict, run, record as claimed, ticket, number of arguments that follow; by verdict:
 --          ends: id, fields · handed: ticket and value of the claim key of what follows, fields, its record the last
@@ -13,6 +13,7 @@
 --          wait: field `task:<t>`, record, id, list (from 1), entry up to its ref, timeout (ms or empty), signal
 --          retry: field `task:<t>`, record, list (from 1), entry, delay (ms), error
 --          failed: field `task:<t>`, record, id, error, message
+--          paused: field `task:<t>`, record, id, list (from 1), entry, error, control record, message
 --          fields: names and values to store, `task:<t>` first, records of ready and delayed follow-ups included
 -- RETURNS  {now, items}; an item: stored | lost | cancelled | gone | claimed | {claimed, list, entry, run, record, deadline}
 -- COST     O(items): HMGET, HSET for each, SET for each follow-up that is claimed; one RPUSH for each list
@@ -29,27 +30,28 @@ local function retry(key, errors, a)
   return 'stored'
 end
 
-local function failed(key, errors, run, waiter, a)
+-- The task failed for good, its instance waits for a person: the ticket is parked when it is met.
+local function pause(key, errors, run, status, a)
+  local name, id, record = ARGV[a], ARGV[a + 2], ARGV[a + 5]
+  call('HSET', key, name, ARGV[a + 1], 'error', record)
+  call('HDEL', key, 'due:' .. sub(name, 6))
+  if status == 'running' then
+    call('HSET', key, 'status', 'paused', 'control', ARGV[a + 6])
+    call('SADD', ctx.prefix .. 'paused', id)
+    event(ctx, id, run, status, 'paused', ARGV[a + 7])
+  end
+  queue(ARGV[a + 3], ARGV[a + 4])
+  keep(errors, record)
+  return 'stored'
+end
+
+local function failed(key, errors, run, status, waiter, a)
   local name, id, record = ARGV[a], ARGV[a + 2], ARGV[a + 3]
   call('HSET', key, name, ARGV[a + 1], 'status', 'failed', 'finished_at', ctx.at, 'error', record)
   close(ctx, key, id, sub(run, -12), name)
   keep(errors, record)
-  ended(ctx, KEYS[7], id, run, 'failed', waiter, ARGV[a + 4])
+  ended(ctx, KEYS[7], id, run, status, 'failed', waiter, ARGV[a + 4])
   return 'stored'
-end
-
--- What a repeat gets for the follow-up that it wanted: the same claim, if it is still the caller's.
-local function again(verdict, key, run, a, last)
-  if verdict == 'handed' then
-    return call('HGET', key, ARGV[last - 1]) == ARGV[last] and 'claimed' or 'stored'
-  end
-  local wanted = verdict == 'follow' and tonumber(ARGV[a + 1]) or 0
-  if wanted == 0 then return 'stored' end
-  local f = a + 1 + 6 * wanted
-  local next = call('HMGET', key, 'task:' .. ARGV[f + 3], 'due:' .. ARGV[f + 3])
-  local now, _, by, _, _, owner = fields(next[1])
-  if now ~= 'running' or by ~= ARGV[a + 2] or owner ~= worker then return 'stored' end
-  return { 'claimed', ARGV[6 + ARGV[f + 1]], ARGV[f + 2], run, next[1], next[2] or '' }
 end
 
 -- The fence does not hold: a repeat of what is stored, or somebody else's task by now.
@@ -62,7 +64,7 @@ local function refused(r, verdict, key, claim, held, ticket, a, last)
   local value = call('GET', claim)
   local ours = worker .. ' ' .. r[1] .. ' ' .. mine .. ' ' .. own .. ' '
   if value and sub(value, 1, #ours) == ours then claims[#claims + 1] = claim end
-  if r[2] == 'running' then return 'lost' end
+  if r[2] == 'running' or r[2] == 'paused' then return 'lost' end
   tickets[#tickets + 1] = ticket
   return 'cancelled'
 end
@@ -78,24 +80,29 @@ end
 local function settle(verdict, k, a, last)
   local key, claim, run, held, ticket, from = KEYS[k], KEYS[k + 1], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], a + 5
   local name = ARGV[named(verdict, from)]
-  local r = try('HMGET', key, 'run', 'status', name, 'open', 'waiter')
+  local r = try('HMGET', key, 'run', 'status', name, 'open', 'waiter', 'retries')
   if r.err then return foreign(r) and 'lost' end
   local open, reply = tonumber(r[4]), nil
   if not r[1] then return 'gone' end
   if r[1] ~= run or not open then return 'lost' end
-  if r[3] ~= held or r[2] ~= 'running' then return refused(r, verdict, key, claim, held, ticket, from, last) end
+  local status = r[2]
+  if r[3] ~= held or status ~= 'running' and status ~= 'paused' then
+    return refused(r, verdict, key, claim, held, ticket, from, last)
+  end
   if verdict == 'ends' then
-    reply = ends(key, ARGV[from], run, open, r[5], from + 1, last)
+    reply = ends(key, ARGV[from], run, open, status, r[5], from + 1, last)
   elseif verdict == 'handed' then
-    reply = hand_on(key, KEYS[k + 2], from, last)
+    reply = hand_on(key, KEYS[k + 2], run, status, r[6], from, last)
   elseif verdict == 'follow' then
-    reply = follow(key, KEYS[k + 2], ARGV[from], run, name, open, r[5], from + 1, last)
+    reply = follow(key, KEYS[k + 2], ARGV[from], run, name, open, { status, r[5], r[6] }, from + 1, last)
   elseif verdict == 'wait' then
     reply = wait(ctx, key, from, queue)
   elseif verdict == 'retry' then
     reply = retry(key, KEYS[k + 2], from)
+  elseif verdict == 'paused' then
+    reply = pause(key, KEYS[k + 2], run, status, from)
   else
-    reply = failed(key, KEYS[k + 2], run, r[5], from)
+    reply = failed(key, KEYS[k + 2], run, status, r[5], from)
   end
   if reply ~= 'lost' then claims[#claims + 1], tickets[#tickets + 1], changed = claim, ticket, true end
   return reply
@@ -113,9 +120,10 @@ if #running > 0 then call('ZADD', KEYS[3], unpack(running)) end
 if #claims > 0 then call('DEL', unpack(claims)) end
 if changed then call('INCR', KEYS[2]) end
 for list, entries in pairs(queued) do
-  append(KEYS[7 + 2 * list], entries)
-  call('SADD', KEYS[8], ARGV[6 + list])
-  wake(ctx, KEYS[8 + 2 * list], KEYS[1], #entries)
+  local known = tonumber(list)
+  append(known and KEYS[7 + 2 * known] or ctx.prefix .. 'ready:' .. list, entries)
+  call('SADD', KEYS[8], known and ARGV[6 + known] or list)
+  wake(ctx, known and KEYS[8 + 2 * known] or ctx.prefix .. 'idle:' .. list, KEYS[1], #entries)
 end
 append(KEYS[6], finished)
 timer(ctx, KEYS[4], KEYS[5])

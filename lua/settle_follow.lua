@@ -21,25 +21,17 @@ local function claimed(ticket)
 end
 
 -- The instance has no token left.
-local function finish(key, id, run, waiter, ...)
+local function finish(key, id, run, status, waiter, ...)
   call('HSET', key, 'open', '0', 'status', 'completed', 'finished_at', ctx.at, ...)
-  finished[#finished + 1] = over(ctx, id, run, 'completed', waiter)
+  finished[#finished + 1] = over(ctx, id, run, status, 'completed', waiter)
   return 'stored'
 end
 
 -- Nothing follows but, maybe, the end.
-local function ends(key, id, run, open, waiter, a, last)
-  if open == 1 then return finish(key, id, run, waiter, unpack(ARGV, a, last)) end
+local function ends(key, id, run, open, status, waiter, a, last)
+  if open == 1 then return finish(key, id, run, status, waiter, unpack(ARGV, a, last)) end
   call('HSET', key, 'open', open - 1, unpack(ARGV, a, last))
   return 'stored'
-end
-
--- One task follows, and the caller goes on with it: the client has built all that is stored.
-local function hand_on(key, claim, a, last)
-  call('SET', claim, ARGV[a + 1], 'PX', ttl)
-  claimed(ARGV[a])
-  call('HSET', key, unpack(ARGV, a + 2, last))
-  return 'claimed'
 end
 
 -- The join record with one more arrival, and whether it fires now; nothing if it cannot be read.
@@ -56,13 +48,13 @@ local function arrive(record, who, need, total)
 end
 
 -- Claims a follow-up for the caller: the fields to store, and the answer.
-local function claim_next(claim, run, set, a, f)
+local function claim_next(claim, run, set, a, f, attempt)
   local list, entry, nonce = ARGV[6 + ARGV[f + 1]], ARGV[f + 2], ARGV[a + 1]
   local ends_at, due = tonumber(ARGV[a + 3]), tonumber(ARGV[a + 4])
   ends_at, due = ends_at and ctx.now + ends_at, due and ctx.now + due
   if due and (not ends_at or due < ends_at) then ends_at = due end
-  local record = 'running 1 ' .. nonce .. ' 0 0 ' .. worker .. ' ' .. (ends_at and text(ends_at) or '-')
-  call('SET', claim, worker .. ' ' .. run .. ' 1 ' .. nonce .. ' ' .. ttl, 'PX', ttl)
+  local record = 'running ' .. attempt .. ' ' .. nonce .. ' 0 0 ' .. worker .. ' ' .. (ends_at and text(ends_at) or '-')
+  call('SET', claim, worker .. ' ' .. run .. ' ' .. attempt .. ' ' .. nonce .. ' ' .. ttl, 'PX', ttl)
   claimed(list .. '\0' .. entry)
   set[#set + 1], set[#set + 2] = 'task:' .. ARGV[f + 3], record
   due = due and text(due)
@@ -70,7 +62,14 @@ local function claim_next(claim, run, set, a, f)
   return { 'claimed', list, entry, run, record, due or '' }
 end
 
-local function follow(key, claim, id, run, name, open, waiter, a, last)
+-- After a retry a follow-up may have been claimed before: its attempts go on from there.
+local function claimed_before(key, name)
+  local _, attempt = fields(call('HGET', key, name))
+  return tonumber(attempt or 0)
+end
+
+local function follow(key, claim, id, run, name, open, more, a, last)
+  local status, waiter, before = more[1], more[2], more[3] and {}
   local wanted, follows, delta = tonumber(ARGV[a]), tonumber(ARGV[a + 5]), -1
   local set, joins, full, after, taken = { unpack(ARGV, a + 6 + 6 * follows, last) }, {}, {}, {}, nil
   local ready, waits = {}, nil
@@ -85,11 +84,15 @@ local function follow(key, claim, id, run, name, open, waiter, a, last)
       if runs then set[#set + 1], set[#set + 2] = 'task:' .. ARGV[f + 3], 'ready 0 - 0 0 - -' end
     end
     if runs or kind == 'after' then delta = delta + 1 end
+    if before and (runs or kind == 'after' or kind == 'await') then
+      before[f] = ' ' .. claimed_before(key, 'task:' .. ARGV[f + 3]) .. ' - 0 0 - -'
+      if kind ~= 'await' then set[#set + 1], set[#set + 2] = 'task:' .. ARGV[f + 3], (runs and 'ready' or 'delayed') .. before[f] end
+    end
     if kind == 'await' then
       waits, delta = waits or awaiting(ctx, key), delta + 1
-      await(waits, set, list, ARGV[f + 2], ARGV[f + 3], tonumber(ARGV[f + 4]), ARGV[f + 5], ' 0 - 0 0 - -')
+      await(waits, set, list, ARGV[f + 2], ARGV[f + 3], tonumber(ARGV[f + 4]), ARGV[f + 5], before and before[f] or ' 0 - 0 0 - -')
     end
-    if runs and i == wanted and (ARGV[a + 2] == 'always'
+    if runs and i == wanted and status == 'running' and (ARGV[a + 2] == 'always'
         or not full[list] and not queued[list] and call('LLEN', KEYS[7 + 2 * list]) == 0) then
       taken = f
     elseif runs then
@@ -98,11 +101,11 @@ local function follow(key, claim, id, run, name, open, waiter, a, last)
       after[#after + 1] = f
     end
   end
-  local reply = taken and claim_next(claim, run, set, a, taken) or 'stored'
+  local reply = taken and claim_next(claim, run, set, a, taken, (before and tonumber(string.match(before[taken], '%d+')) or 0) + 1) or 'stored'
   open = open + delta
   if waits then awaited(waits, set) end
   if open == 0 then
-    finish(key, id, run, waiter, unpack(set))
+    finish(key, id, run, status, waiter, unpack(set))
   else
     if delta ~= 0 then set[#set + 1], set[#set + 2] = 'open', open end
     call('HSET', key, unpack(set))

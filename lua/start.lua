@@ -1,7 +1,7 @@
 -- start: absent → live, the first nodes ready or delayed. Items apply one after another, each whole.
 -- KEYS     1 seq counter · 2 delayed zset · 3 keeper string · 4 woken zset · 5 lists set · 6 meta hash
 --          then for each list: ready list, idle zset; then for each item: instance hash
--- DERIVED  {p}errors:<id> · {p}parked:<id> · {p}waiting · {p}mail:<mailbox> and {p}events (channels)
+-- DERIVED  {p}errors:<id> · {p}parked:<id> · {p}waiting · {p}paused · {p}mail:<mailbox> and {p}events (channels)
 -- ARGV     1 prefix `{ns:p}:` · 2 publish command · 3 lists · 4 items · 5 guard: 1 on a cluster
 --          6 1 if an id stands twice in the call · names of lists · number of kinds
 --          what items have in common stands once, in a kind: policy, begin at (ms since 1970, or empty), begin after (ms),

@@ -25,7 +25,7 @@ end
 -- What the policy says about an instance that is there; nothing means: replace it.
 local function taken(policy, run, status, version)
   if policy == 'use-existing' then return { 'existing', run, status } end
-  if policy == 'fail' or (policy == 'replace-finished' and status == 'running') then
+  if policy == 'fail' or (policy == 'replace-finished' and (status == 'running' or status == 'paused')) then
     return { 'exists', run, status }
   end
   if version ~= '1' then return { 'format', version or '' } end
@@ -43,10 +43,11 @@ end
 local function left_by(id) return ctx.prefix .. 'errors:' .. id, ctx.prefix .. 'parked:' .. id end
 
 local function clear(old, key, id)
-  if old[2] == 'running' then
+  if old[2] == 'running' or old[2] == 'paused' then
     local tail = sub(old[1], -12)
     close(ctx, key, id, tail)
-    event(ctx, id, old[1], 'terminated')
+    if old[2] == 'paused' then try('SREM', ctx.prefix .. 'paused', id) end
+    event(ctx, id, old[1], old[2], 'terminated')
     tell(ctx, old[5], id, tail)
   end
   call('UNLINK', key, left_by(id))

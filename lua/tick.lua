@@ -1,14 +1,14 @@
 -- tick: due → ready; expired → ready, delayed or dead; old → gone. The keeper's promote, reap and prune, each bounded.
 -- KEYS     1 meta hash · 2 woken zset · 3 seq counter · 4 running zset · 5 delayed zset · 6 keeper string
 --          7 aside hash · 8, 9, 10, 11 done:completed, :failed, :cancelled, :terminated lists · 12 lists set
---          13 waiting set
+--          13 waiting set · 14 paused set
 -- DERIVED  {p}ready:<list> · {p}idle:<list> · {p}instance:<id> · {p}claim:<id>:<task> · {p}errors:<id> · {p}parked:<id>
 --          {p}worker:<worker> · {p}mail:<mailbox> and {p}events (channels)
 -- ARGV     1 prefix · 2 publish command · 3 guard: 1 on a cluster · 4 worker (empty: no keeper) · 5 keeper TTL (ms)
 --          6 expected time (ms since 1970, or empty) · 7 promote · 8 reap · 9 prune (most items) · 10 crash delay (ms)
 --          11 claim TTL (ms) · 12, 13, 14, 15 retention of completed, failed, cancelled, terminated (ms)
 -- RETURNS  {now, keeper | other, stepped by (ms, or empty), promoted, pruned, again | done, next due (ms, or empty),
---          recovered}; a recovery: requeued | failed | lost | timed-out, id, task, worker, crashes
+--          recovered}; a recovery: requeued | failed | paused | lost | timed-out, id, task, worker, crashes
 -- COST     O(promote + reap + prune)
 -- CALLED   RedisStore::tick
 local function prune_old()
@@ -20,9 +20,10 @@ local function prune_old()
       if a and tonumber(sub(entry, 1, a - 1)) > before then break end
       local id, tail = a and sub(entry, a + 1, -14), sub(entry, -12)
       local key = id and prefix .. 'instance:' .. id
-      local r = key and try('HMGET', key, 'v', 'run', 'status') or {}
+      local r = key and try('HMGET', key, 'v', 'run', 'status', 'finished_at') or {}
       if r.err then foreign(r) end
-      if r[1] == '1' and r[2] and sub(r[2], -12) == tail and r[3] ~= 'running' then
+      -- One that was brought back to life has no such end any more.
+      if r[1] == '1' and r[2] and sub(r[2], -12) == tail and r[4] == sub(entry, 1, a - 1) then
         call('UNLINK', key, prefix .. 'errors:' .. id, prefix .. 'parked:' .. id)
         pruned = pruned + 1
       end

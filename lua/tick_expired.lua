@@ -28,13 +28,28 @@ local function error_of(t)
     worker = t.worker, at = ctx.now })
 end
 
+-- Its instance waits for a person: the ticket is parked when it is met.
+local function pause(t, crashes)
+  local record, message = error_of(t), 'worker lease expired'
+  call('HSET', t.key, t.name, 'ready ' .. t.attempt .. ' - 0 0 - -', 'error', record)
+  call('HDEL', t.key, 'due:' .. t.task)
+  if t.status == 'running' then
+    local why = { control = 'pause', reason = '`' .. t.task .. '` failed: ' .. message }
+    call('HSET', t.key, 'status', 'paused', 'control', cmsgpack.pack(why))
+    call('SADD', KEYS[14], t.id)
+    event(ctx, t.id, t.run, t.status, 'paused', message)
+  end
+  keep(prefix .. 'errors:' .. t.id, record)
+  recover(t, 'paused', crashes)
+end
+
 local function dead(t, crashes)
   local record = error_of(t)
   call('HSET', t.key, t.name, 'failed ' .. t.attempt .. ' - ' .. t.failures .. ' ' .. crashes .. ' - -',
     'status', 'failed', 'finished_at', ctx.at, 'error', record)
   close(ctx, t.key, t.id, t.tail, t.name)
   keep(prefix .. 'errors:' .. t.id, record)
-  ended(ctx, KEYS[9], t.id, t.run, 'failed', t.waiter, 'worker lease expired')
+  ended(ctx, KEYS[9], t.id, t.run, t.status, 'failed', t.waiter, 'worker lease expired')
   recover(t, 'failed', crashes)
 end
 
@@ -45,7 +60,7 @@ local function present(owner)
 end
 
 -- Instances that end in this call: what else of theirs has expired falls.
-local doomed = {}
+local doomed, paused = {}, {}
 
 -- The claim key is gone. Decides what becomes of the task: its next record, and whether it waits.
 local function expired(t, doubt)
@@ -62,7 +77,8 @@ local function expired(t, doubt)
     if not presence then
       what, crashes = 'requeued', crashes + 1
       if crashes > t.most then
-        t.dead, doomed[t.key] = crashes, true
+        t.dead, doomed[t.key] = crashes, not t.pauses or nil
+        if t.pauses then push(heads, t.list, entry) end
         return t
       end
       if crashes > 1 then wait = math.min(ARGV[10] * 2 ^ (crashes - 2), SLOWEST) end

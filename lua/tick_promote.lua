@@ -26,7 +26,9 @@ local function unreadable(r)
   if not r[2] then return 'the snapshot has no run' end
 end
 
-local function is_live(r, tail) return sub(r[2], -12) == tail and r[3] == 'running' and r[4] end
+local function is_live(r, tail)
+  return sub(r[2], -12) == tail and (r[3] == 'running' or r[3] == 'paused') and r[4]
+end
 
 local function push(lists, list, entry)
   local entries = lists[list] or {}

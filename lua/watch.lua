@@ -10,7 +10,7 @@ local LIMIT = 16
 local r = try('HMGET', KEYS[1], 'v', 'run', 'status', 'workflow', 'definition', 'result', 'error', 'control', 'waiter')
 if r.err then return foreign(r) and 'unreadable' end
 if not r[1] and not r[2] then return 'not-found' end
-if r[1] == '1' and r[2] == ARGV[1] and r[3] == 'running' then
+if r[1] == '1' and r[2] == ARGV[1] and (r[3] == 'running' or r[3] == 'paused') then
   local boxes = {}
   for box in string.gmatch(r[9] or '', '%S+') do
     if box ~= ARGV[2] then boxes[#boxes + 1] = box end

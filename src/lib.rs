@@ -17,10 +17,10 @@ pub mod time;
 pub mod worker;
 pub mod workflow;
 
-pub use client::{Client, ClientError, Handle, Start};
+pub use client::{Client, ClientError, Handle, RetryFrom, Start};
 pub use ids::{InstanceId, Namespace};
 pub use reaper::Reaper;
 pub use store::{IdPolicy, Status, StoreError, memory::MemoryStore, redis::RedisStore};
 pub use task::{TaskContext, TaskError};
 pub use worker::{Worker, WorkerHandle};
-pub use workflow::{Approval, BuildErrors, RetryPolicy, Workflow, WorkflowRef};
+pub use workflow::{Approval, BuildErrors, OnExhausted, RetryPolicy, Workflow, WorkflowRef};

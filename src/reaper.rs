@@ -42,6 +42,12 @@ impl ReapReport {
         self.count(|r| matches!(r, Recovery::Failed))
     }
 
+    /// Instances that were paused because of too many crashes.
+    #[must_use]
+    pub fn paused(&self) -> usize {
+        self.count(|r| matches!(r, Recovery::Paused))
+    }
+
     /// Tasks whose worker lives but did not hold them any more.
     #[must_use]
     pub fn lost(&self) -> usize {
@@ -59,7 +65,12 @@ impl ReapReport {
     pub fn lost_workers(&self) -> BTreeSet<WorkerId> {
         self.recovered
             .iter()
-            .filter(|r| matches!(r.recovery, Recovery::Requeued { .. } | Recovery::Failed))
+            .filter(|r| {
+                matches!(
+                    r.recovery,
+                    Recovery::Requeued { .. } | Recovery::Failed | Recovery::Paused
+                )
+            })
             .map(|r| r.worker.clone())
             .collect()
     }

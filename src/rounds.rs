@@ -130,6 +130,9 @@ fn report(recovered: &Recovered) {
         Recovery::Failed => {
             tracing::error!(instance = %id, %task, lost_worker = %worker, "its workers stopped too often; the instance failed");
         }
+        Recovery::Paused => {
+            tracing::error!(instance = %id, %task, lost_worker = %worker, "its workers stopped too often; the instance is paused for a person, who can resume it");
+        }
         Recovery::Lost => {
             tracing::info!(instance = %id, %task, worker = %worker, "its worker lives but does not hold it; the task is ready again");
         }

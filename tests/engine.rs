@@ -262,7 +262,7 @@ impl<'a> Instance<'a> {
                 assert!(after >= SECOND);
                 self.live.push((node, input));
             }
-            Decision::Failed { failure } => panic!("{failure:?}"),
+            Decision::Failed { failure } | Decision::Paused { failure } => panic!("{failure:?}"),
         }
     }
 
@@ -394,7 +394,7 @@ fn after_failure(
 fn wait(decision: &Decision) -> Option<Duration> {
     match decision {
         Decision::Retry { after, .. } => Some(*after),
-        Decision::Failed { .. } => None,
+        Decision::Failed { .. } | Decision::Paused { .. } => None,
         Decision::Completed { .. } | Decision::Wait(_) => {
             panic!("a failed task goes on: {decision:?}")
         }

@@ -2,7 +2,9 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     codec::CodecError,
-    ids::{IdError, InstanceId, RunId, SignalId, SignalName, WorkflowName},
+    ids::{
+        DefinitionHash, IdError, InstanceId, RunId, SignalId, SignalName, TaskName, WorkflowName,
+    },
     store::{ErrorRecord, SignalRequest, Status, StoreError},
 };
 
@@ -103,6 +105,53 @@ pub enum ClientError {
         id: InstanceId,
         /// How it ended.
         status: Status,
+    },
+    /// The instance is paused already.
+    #[error("instance `{id}` is paused already; resume it, or leave it as it is")]
+    AlreadyPaused {
+        /// The instance.
+        id: InstanceId,
+    },
+    /// To delete: the instance is not over.
+    #[error("instance `{id}` is {status}; cancel or terminate it first, then delete it")]
+    Live {
+        /// The instance.
+        id: InstanceId,
+        /// Where it is.
+        status: Status,
+    },
+    /// To retry: the instance did not fail.
+    #[error("instance `{id}` is {status}; only one that failed can be retried")]
+    NotDead {
+        /// The instance.
+        id: InstanceId,
+        /// Where it is, or how it ended.
+        status: Status,
+    },
+    /// To retry: the task was not reached, or is none of the workflow.
+    #[error(
+        "instance `{id}` has not reached a task `{task}`; it can be retried from {}",
+        list(reached)
+    )]
+    UnknownTask {
+        /// The instance.
+        id: InstanceId,
+        /// What was asked for.
+        task: TaskName,
+        /// The tasks that it has reached.
+        reached: Vec<TaskName>,
+    },
+    /// To retry: the definition of the instance is not stored.
+    #[error(
+        "definition {definition} of `{workflow}`, which `{id}` was started with, is not published; start a worker that has it, then retry"
+    )]
+    Unpublished {
+        /// The instance.
+        id: InstanceId,
+        /// Its workflow.
+        workflow: WorkflowName,
+        /// Its definition.
+        definition: DefinitionHash,
     },
     /// The store was asked for a start and did not answer for as long as the client is patient: it may live or not.
     #[error(
@@ -205,6 +254,12 @@ fn not_awaited(id: &InstanceId, name: &SignalName, awaited: &[SignalName]) -> St
     format!("the workflow of `{id}` has no wait for signal `{name}`, it has {known}")
 }
 
+/// Names for a sentence.
+fn list(tasks: &[TaskName]) -> String {
+    let names: Vec<_> = tasks.iter().map(|task| format!("`{task}`")).collect();
+    names.join(", ")
+}
+
 impl From<StoreError> for ClientError {
     fn from(error: StoreError) -> Self {
         Self::Store(Arc::new(error))
@@ -220,7 +275,10 @@ impl ClientError {
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Store(error) => error.is_retryable(),
-            Self::TimedOut { .. } | Self::UnknownWorkflow { .. } | Self::Full { .. } => true,
+            Self::TimedOut { .. }
+            | Self::UnknownWorkflow { .. }
+            | Self::Unpublished { .. }
+            | Self::Full { .. } => true,
             _ => false,
         }
     }

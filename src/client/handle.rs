@@ -9,7 +9,7 @@ use crate::{
     backoff::Backoff,
     codec,
     ids::{InstanceId, RunId},
-    store::{Control, Header, Snapshot, Status, Store, StoreError},
+    store::{Header, Snapshot, Status, Store, StoreError},
 };
 
 /// The result type of a handle that was made from an id alone; see [`Handle::result_bytes`].
@@ -52,6 +52,10 @@ impl<O> Handle<O> {
             run,
             result: PhantomData,
         }
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.client
     }
 
     /// The instance.
@@ -150,45 +154,6 @@ impl<O> Handle<O> {
         Signal::new(&self.client, Ok(self.id.clone()), name.as_ref(), payload).run(self.run)
     }
 
-    /// Ends the instance as `cancelled`, at once and in every state: running tasks are told by their cancellation token
-    /// and their results are refused. Repeating it is safe. An empty reason or actor is none.
-    ///
-    /// # Errors
-    /// [`ClientError::Over`] when it had ended otherwise; [`ClientError::NotFound`], [`ClientError::Replaced`],
-    /// [`ClientError::Store`].
-    pub async fn cancel(
-        &self,
-        reason: impl Into<String>,
-        actor: impl Into<String>,
-    ) -> Result<(), ClientError> {
-        self.control(Control::Cancel, reason.into(), actor.into())
-            .await
-    }
-
-    /// Ends the instance as `terminated`: the operator's way, without ceremony.
-    ///
-    /// # Errors
-    /// As [`Handle::cancel`].
-    pub async fn terminate(
-        &self,
-        reason: impl Into<String>,
-        actor: impl Into<String>,
-    ) -> Result<(), ClientError> {
-        self.control(Control::Terminate, reason.into(), actor.into())
-            .await
-    }
-
-    async fn control(
-        &self,
-        control: Control,
-        reason: String,
-        actor: String,
-    ) -> Result<(), ClientError> {
-        self.client
-            .control(&self.id, self.run, control, reason, actor)
-            .await
-    }
-
     /// The result if the instance is over, `None` if it lives; leaves word that this client waits.
     async fn look(&self) -> Result<Option<Bytes>, ClientError> {
         let store: &dyn Store = self.client.store_ref();
@@ -197,7 +162,7 @@ impl<O> Handle<O> {
             .await?;
         let header = self.own(header)?;
         match header.status {
-            Status::Running => Ok(None),
+            Status::Running | Status::Paused => Ok(None),
             Status::Completed => self.read(header).await.map(Some),
             Status::Failed => Err(self.failed(header)),
             Status::Cancelled | Status::Terminated => Err(self.stopped(header)),

@@ -246,12 +246,14 @@ impl Walk<'_> {
     /// The places of a partition that may hold what is asked for, in their order.
     async fn places(&self, partition: Partition) -> Result<Vec<Place>, ClientError> {
         let mut places = Vec::new();
-        let live = Status::ALL.into_iter().filter(|s| !s.is_terminal());
-        if live.clone().any(|status| self.filter.wants(status)) {
+        if self.filter.wants(Status::Running) {
             let counts = self.store.counts(partition).await?;
             places.push(Place::Delayed);
             places.extend(counts.ready.into_keys().map(Place::Ready));
-            places.extend([Place::Running, Place::Waiting, Place::Paused]);
+            places.extend([Place::Running, Place::Waiting]);
+        }
+        if self.filter.wants(Status::Paused) {
+            places.push(Place::Paused);
         }
         let over = Status::ALL.into_iter().filter(|s| s.is_terminal());
         places.extend(over.filter(|s| self.filter.wants(*s)).map(Place::Done));
@@ -345,7 +347,9 @@ fn stands_for(found: &Found, place: &Place, summary: &Summary) -> bool {
     match place {
         Place::Done(status) => summary.status == *status,
         _ if summary.status.is_terminal() => false,
-        Place::Paused => true,
+        // One that is paused stands among the paused, wherever its tasks stand too.
+        _ if summary.status == Status::Paused => *place == Place::Paused,
+        Place::Paused => false,
         Place::Waiting => summary
             .leading()
             .is_none_or(|(_, state)| state == TaskState::Waiting),

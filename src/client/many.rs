@@ -135,6 +135,7 @@ mod tests {
     use crate::{
         ids::{DefinitionHash, InstanceId, QueueName, RunId, WorkflowName},
         store::{Begin, IdPolicy},
+        workflow::OnExhausted,
     };
 
     fn item(len: usize) -> Placed {
@@ -155,6 +156,7 @@ mod tests {
             input: Bytes::from(vec![0; len]),
             meta,
             max_crashes: 0,
+            on_exhausted: OnExhausted::Fail,
             waiter: None,
         };
         (0, item)

@@ -14,6 +14,7 @@
 //! # }
 //! ```
 
+mod control;
 mod error;
 mod handle;
 mod list;
@@ -23,6 +24,8 @@ mod repeat;
 mod signal;
 mod start;
 mod waiters;
+
+pub use crate::engine::RetryFrom;
 
 pub use self::{
     error::ClientError,

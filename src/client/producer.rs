@@ -13,17 +13,14 @@ use super::{
     error::ClientError,
     handle::{Handle, Untyped},
     many,
-    repeat::{GaveUp, repeat},
+    repeat::repeat,
     signal::Signal,
     start::{Start, StartRequest, Target},
     waiters::{Waiter, Waiters},
 };
 use crate::{
-    ids::{InstanceId, MailboxId, Partition, RunId, RunTail, WorkflowName},
-    store::{
-        Control, ControlReply, ControlRequest, Counts, DefinitionRecord, IntoStore, ListRecord,
-        Store, WorkerRecord,
-    },
+    ids::{InstanceId, MailboxId, Partition, RunTail, WorkflowName},
+    store::{Counts, DefinitionRecord, IntoStore, ListRecord, Store, WorkerRecord},
     workflow::{Graph, Startable},
 };
 
@@ -172,32 +169,6 @@ impl Client {
         }
     }
 
-    /// Cancels the run that an id has now; see [`Handle::cancel`].
-    ///
-    /// # Errors
-    /// As [`Client::handle`] and [`Handle::cancel`].
-    pub async fn cancel(
-        &self,
-        id: impl AsRef<str>,
-        reason: impl Into<String>,
-        actor: impl Into<String>,
-    ) -> Result<(), ClientError> {
-        self.handle(id).await?.cancel(reason, actor).await
-    }
-
-    /// Terminates the run that an id has now; see [`Handle::terminate`].
-    ///
-    /// # Errors
-    /// As [`Client::handle`] and [`Handle::terminate`].
-    pub async fn terminate(
-        &self,
-        id: impl AsRef<str>,
-        reason: impl Into<String>,
-        actor: impl Into<String>,
-    ) -> Result<(), ClientError> {
-        self.handle(id).await?.terminate(reason, actor).await
-    }
-
     /// How much there is of what, in all partitions: entries of live instances where they stand, finished instances by
     /// status. Cheap: lengths of lists and sets. Not of one moment.
     ///
@@ -305,32 +276,5 @@ impl Client {
             workflow: workflow.clone(),
             reason: error.to_string(),
         })
-    }
-
-    pub(crate) async fn control(
-        &self,
-        id: &InstanceId,
-        run: RunId,
-        control: Control,
-        reason: String,
-        actor: String,
-    ) -> Result<(), ClientError> {
-        let some = |text: String| (!text.is_empty()).then_some(text);
-        let request = ControlRequest {
-            id: id.clone(),
-            run: Some(run),
-            control,
-            reason: some(reason),
-            actor: some(actor),
-        };
-        let reply = repeat(self.patience, || self.inner.store.control(request.clone())).await;
-        let id = id.clone();
-        match reply {
-            Ok(ControlReply::Done { .. }) => Ok(()),
-            Ok(ControlReply::Over { status, .. }) => Err(ClientError::Over { id, status }),
-            Ok(ControlReply::Replaced { .. }) => Err(ClientError::Replaced { id, run }),
-            Ok(ControlReply::NotFound) => Err(ClientError::NotFound { id }),
-            Err(GaveUp { error, .. }) => Err(error.into()),
-        }
     }
 }

@@ -69,6 +69,7 @@ impl Options {
             first: engine::begin(graph, input.len()),
             input,
             meta,
+            on_exhausted: graph.on_exhausted(),
             max_crashes: self.max_crashes.unwrap_or(Self::MAX_CRASHES),
             waiter: None,
         })

@@ -4,7 +4,7 @@ use super::{FollowUp, Limits, Next, Wait};
 use crate::{
     ids::{InputRef, SignalName, ValueField},
     task::{ErrorKind, Retry},
-    workflow::{Graph, Late, MAX_DURATION, Node, NodeId, NodeKind, RetryPolicy},
+    workflow::{Graph, Late, MAX_DURATION, Node, NodeId, NodeKind, OnExhausted, RetryPolicy},
 };
 
 /// What happened in a node.
@@ -67,6 +67,11 @@ pub enum Decision {
         /// What to record: that of the attempt, or that the deadline leaves no time for another one.
         failure: Failure,
     },
+    /// The task failed for good, and its instance is paused for a person.
+    Paused {
+        /// As above.
+        failure: Failure,
+    },
 }
 
 /// What an instance begins with, whose input has this length: at least one follow-up, none of them an arrival or the end.
@@ -81,7 +86,7 @@ pub fn begin(graph: &Graph, input_len: usize) -> Vec<FollowUp> {
 }
 
 /// How one node begins an instance. One that waits is entered by an engine first, as a delayed start needs it too.
-fn enter(graph: &Graph, node: NodeId, input: &InputRef) -> FollowUp {
+pub(super) fn enter(graph: &Graph, node: NodeId, input: &InputRef) -> FollowUp {
     match follow(graph, node, input) {
         FollowUp::Wait { next, .. } => FollowUp::Ready(Next {
             input: input.clone(),
@@ -112,7 +117,10 @@ pub fn decide(
         len,
     };
     let value = match (outcome, here.kind) {
-        (Outcome::Failed(failure), _) => return fail(&here.retry, attempt, failure, jitter),
+        (Outcome::Failed(failure), _) => {
+            let decision = fail(&here.retry, attempt, failure, jitter);
+            return exhausted(graph.on_exhausted(), decision);
+        }
         // Its input is its own value when the signal is there; anything else when it is only reached.
         (Outcome::Passed, NodeKind::Wait(_)) if !attempt.input.is_of(&here.value()) => {
             return Decision::Wait(wait_of(here));
@@ -197,6 +205,13 @@ fn failed(kind: ErrorKind, message: String) -> Decision {
             message,
             retry: Retry::Never,
         },
+    }
+}
+
+fn exhausted(then: OnExhausted, decision: Decision) -> Decision {
+    match (then, decision) {
+        (OnExhausted::Pause, Decision::Failed { failure }) => Decision::Paused { failure },
+        (_, decision) => decision,
     }
 }
 

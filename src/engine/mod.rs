@@ -5,8 +5,10 @@
 
 mod decide;
 mod follow_up;
+mod retry;
 
 pub use decide::{Attempt, Decision, Failure, Outcome, begin, decide};
 pub use follow_up::{FollowUp, Next, Wait};
+pub use retry::{Dead, NotReached, RetryFrom, RetryPlan, Standing, retry};
 
 pub use crate::workflow::Limits;

@@ -137,6 +137,12 @@ pub trait Inspect: Send + Sync {
     /// The connection's.
     async fn definitions(&self) -> Result<Vec<DefinitionRecord>, StoreError>;
 
+    /// Tickets that were met while their instance was paused, in the order in which they were met.
+    ///
+    /// # Errors
+    /// The connection's.
+    async fn parked(&self, id: &InstanceId) -> Result<Vec<Ticket>, StoreError>;
+
     /// Who holds the claim key of a task, and for how long, in milliseconds; `None` if there is no key.
     ///
     /// # Errors
@@ -161,9 +167,9 @@ pub struct Header {
     pub definition: DefinitionHash,
     /// The field that holds the result, once it is decided.
     pub result: Option<ValueField>,
-    /// Why it failed.
+    /// Why it failed, or was paused for a person.
     pub error: Option<ErrorRecord>,
-    /// Reason and actor of the control that ended it.
+    /// The last control of it, with reason and actor.
     pub control: Option<ControlRecord>,
 }
 
@@ -176,6 +182,17 @@ pub struct ControlRecord {
     pub reason: Option<String>,
     /// Who.
     pub actor: Option<String>,
+}
+
+impl ControlRecord {
+    /// That of a pause which an error led to.
+    pub(super) fn because_of(error: &ErrorRecord) -> Self {
+        Self {
+            control: super::Control::Pause,
+            reason: Some(format!("`{}` failed: {}", error.task, error.message)),
+            actor: None,
+        }
+    }
 }
 
 /// All of an instance but its payloads.
@@ -195,6 +212,8 @@ pub struct Snapshot {
     pub open: i64,
     /// The crash budget of each task.
     pub max_crashes: u32,
+    /// How often it was brought back to life.
+    pub retries: u32,
     /// Runs of this id that were replaced, newest first, at most 8.
     pub replaced: Vec<RunId>,
     /// Labels, creator and trace parent, as stored.

@@ -164,7 +164,7 @@ impl Summary {
             TaskState::Ready => 1,
             TaskState::Running => 2,
             TaskState::Waiting => 3,
-            TaskState::Completed | TaskState::Failed | TaskState::Closed => 4,
+            TaskState::Completed | TaskState::Failed | TaskState::Closed | TaskState::Cleared => 4,
         };
         let open = self.tasks.iter().map(|(task, record)| (task, record.state));
         open.min_by_key(|(_, state)| rank(*state))

@@ -32,8 +32,9 @@ pub use self::{
         AsideEntry, Begin, ClaimNext, ClaimReply, ClaimRequest, Claimed, Clocks, Control,
         ControlReply, ControlRequest, ErrorRecord, ExtendRequest, Gate, Held, Hint, Hints, Holding,
         IdPolicy, KeeperRole, Parking, Recovered, Recovery, ReleaseReply, ReleaseRequest,
-        Retention, SettleReply, SettleRequest, Settlement, SignalReply, SignalRequest, StartItem,
-        StartReply, StatusEvent, StatusEvents, TaskLimits, TickReply, TickRequest, Verdict,
+        Retention, RetryRequest, SettleReply, SettleRequest, Settlement, SignalReply,
+        SignalRequest, StartItem, StartReply, StatusEvent, StatusEvents, TaskLimits, TickReply,
+        TickRequest, Verdict,
     },
 };
 use crate::ids::{DefinitionHash, InstanceId, MailboxId, Partition, RunId, WorkflowName};
@@ -95,11 +96,17 @@ pub trait Store: Inspect + fmt::Debug + Send + Sync + 'static {
     /// [`StoreError::TooLarge`] before anything is sent; else the connection's.
     async fn signal(&self, request: SignalRequest) -> Result<SignalReply, StoreError>;
 
-    /// Steers one instance.
+    /// Steers one instance: all but [`Control::Retry`], which is [`Store::retry`].
     ///
     /// # Errors
-    /// The connection's.
+    /// [`StoreError::Request`] for a retry; else the connection's.
     async fn control(&self, request: ControlRequest) -> Result<ControlReply, StoreError>;
+
+    /// dead → live: what the plan names begins again or goes on, what is downstream of it is taken back.
+    ///
+    /// # Errors
+    /// As [`Store::claim`].
+    async fn retry(&self, request: RetryRequest) -> Result<ControlReply, StoreError>;
 
     /// Asks for [`Hint::Done`] when this run is over (at most 16 mailboxes for each instance, the newest), and answers
     /// with the header as it is now.
@@ -138,6 +145,12 @@ pub trait Store: Inspect + fmt::Debug + Send + Sync + 'static {
         &self,
         workflow: &WorkflowName,
     ) -> Result<Option<(DefinitionHash, Bytes)>, StoreError>;
+
+    /// A definition by its hash, as it was published.
+    ///
+    /// # Errors
+    /// The connection's.
+    async fn published(&self, hash: DefinitionHash) -> Result<Option<Bytes>, StoreError>;
 
     /// A store of the same data with connections of its own, made on the calling runtime: for heartbeats, which have to
     /// go on when the runtime of this store is held up.

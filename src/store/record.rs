@@ -24,11 +24,13 @@ pub enum TaskState {
     Failed,
     /// It was open when the instance ended otherwise.
     Closed,
+    /// A retry of the instance took its result back; what is left of it is how often it was claimed.
+    Cleared,
 }
 
 impl TaskState {
     /// All states.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Ready,
         Self::Running,
         Self::Delayed,
@@ -36,6 +38,7 @@ impl TaskState {
         Self::Completed,
         Self::Failed,
         Self::Closed,
+        Self::Cleared,
     ];
 
     /// The word in the record.
@@ -49,6 +52,7 @@ impl TaskState {
             Self::Completed => "completed",
             Self::Failed => "failed",
             Self::Closed => "closed",
+            Self::Cleared => "cleared",
         }
     }
 
@@ -184,6 +188,8 @@ impl FromStr for TaskRecord {
 pub enum Status {
     /// Live: something of it is ready, delayed, running or waiting.
     Running,
+    /// Live, but no task of it is claimed until somebody [resumes](crate::Handle::resume) it.
+    Paused,
     /// Every node that had to run has its result.
     Completed,
     /// A task failed for good, or its workers crashed too often. Kept for a person: it is *dead*.
@@ -196,8 +202,9 @@ pub enum Status {
 
 impl Status {
     /// All statuses.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Running,
+        Self::Paused,
         Self::Completed,
         Self::Failed,
         Self::Cancelled,
@@ -209,6 +216,7 @@ impl Status {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",
+            Self::Paused => "paused",
             Self::Completed => "completed",
             Self::Failed => "failed",
             Self::Cancelled => "cancelled",
@@ -219,7 +227,7 @@ impl Status {
     /// Whether the instance is over.
     #[must_use]
     pub fn is_terminal(self) -> bool {
-        self != Self::Running
+        !matches!(self, Self::Running | Self::Paused)
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 use super::{History, Line, places::Places, rules};
 use crate::{
     ids::{DefinitionHash, InstanceId, RunId, ValueField},
-    store::{Snapshot, Status, Store, StoreError},
+    store::{Snapshot, Store, StoreError},
     workflow::Graph,
 };
 
@@ -159,9 +159,11 @@ impl Check {
         store: &dyn Store,
         history: &History,
     ) -> Result<Vec<Violation>, StoreError> {
-        let places = Places::read(store, self.graphs.values()).await?;
+        let by_instance = by_instance(history);
+        let ids = by_instance.keys().copied();
+        let places = Places::read(store, ids, self.graphs.values()).await?;
         let mut found = Found::new();
-        for id in by_instance(history).keys() {
+        for id in by_instance.keys() {
             if let Some(snapshot) = store.snapshot(id).await? {
                 places.causes(id, &snapshot, &mut found);
             }
@@ -179,13 +181,15 @@ impl Check {
         history: &History,
     ) -> Result<Vec<Violation>, StoreError> {
         let mut found = Found::new();
-        let places = Places::read(store, self.graphs.values()).await?;
+        let by_instance = by_instance(history);
+        let ids = by_instance.keys().copied();
+        let places = Places::read(store, ids, self.graphs.values()).await?;
         places.left(&mut found);
-        for (&id, lines) in &by_instance(history) {
+        for (&id, lines) in &by_instance {
             let Some(snapshot) = store.snapshot(id).await? else {
                 continue;
             };
-            if snapshot.header.status == Status::Running {
+            if !snapshot.header.status.is_terminal() {
                 found.push(Violation {
                     rule: Rule::StartKept,
                     id: Some(id.clone()),

@@ -13,9 +13,9 @@ use crate::{
     store::{
         Announcement, ClaimReply, ClaimRequest, ControlReply, ControlRequest, Counts,
         DefinitionRecord, ErrorRecord, ExtendRequest, Finished, Header, Held, Hint, Hints, Inspect,
-        IntoStore, ListRecord, Place, Position, ReleaseReply, ReleaseRequest, Scan, SettleReply,
-        SettleRequest, SignalReply, SignalRequest, Snapshot, StartItem, StartReply, Status,
-        StatusEvents, Store, StoreError, Summaries, TickReply, TickRequest, WorkerRecord,
+        IntoStore, ListRecord, Place, Position, ReleaseReply, ReleaseRequest, RetryRequest, Scan,
+        SettleReply, SettleRequest, SignalReply, SignalRequest, Snapshot, StartItem, StartReply,
+        Status, StatusEvents, Store, StoreError, Summaries, TickReply, TickRequest, WorkerRecord,
     },
     time::Timestamp,
 };
@@ -202,6 +202,11 @@ impl Store for FaultyStore {
         self.call(Transition::Control, go).await
     }
 
+    async fn retry(&self, request: RetryRequest) -> Result<ControlReply, StoreError> {
+        let go = sending!(|store, request| store.retry(request));
+        self.call(Transition::Control, go).await
+    }
+
     async fn watch(
         &self,
         id: &InstanceId,
@@ -236,6 +241,11 @@ impl Store for FaultyStore {
     ) -> Result<Option<(DefinitionHash, Bytes)>, StoreError> {
         let go = sending!(|store, workflow| async move { store.definition(&workflow).await });
         self.read(go).await
+    }
+
+    async fn published(&self, hash: DefinitionHash) -> Result<Option<Bytes>, StoreError> {
+        self.read(sending!(|store| async move { store.published(hash).await }))
+            .await
     }
 
     async fn separate(&self) -> Result<Arc<dyn Store>, StoreError> {
@@ -395,6 +405,11 @@ impl Inspect for FaultyStore {
 
     async fn definitions(&self) -> Result<Vec<DefinitionRecord>, StoreError> {
         self.read(sending!(|store| async move { store.definitions().await }))
+            .await
+    }
+
+    async fn parked(&self, id: &InstanceId) -> Result<Vec<Ticket>, StoreError> {
+        self.read(sending!(|store, id| async move { store.parked(&id).await }))
             .await
     }
 

@@ -154,7 +154,10 @@ impl Ledger {
                 task: item.holding.ticket.task.clone(),
                 attempt: item.holding.record.attempt,
             }),
-            Verdict::Wait(_) | Verdict::Retry { .. } | Verdict::Failed { .. } => Ok(()),
+            Verdict::Wait(_)
+            | Verdict::Retry { .. }
+            | Verdict::Failed { .. }
+            | Verdict::Paused { .. } => Ok(()),
         }
     }
 

@@ -15,6 +15,7 @@ type Key = (InstanceId, TaskName, RunTail);
 /// Where tickets stand.
 pub(super) struct Places {
     ready: BTreeSet<Key>,
+    parked: BTreeSet<Key>,
     delayed: BTreeSet<Key>,
     running: BTreeSet<Key>,
     aside: usize,
@@ -25,14 +26,17 @@ fn key(ticket: Ticket) -> Key {
 }
 
 impl Places {
-    /// All tickets of all partitions, in the lists that have entries and in those of the graphs.
+    /// All tickets of all partitions, in the lists that have entries and in those of the graphs, and those of these
+    /// instances that are parked.
     pub(super) async fn read<'a>(
         store: &dyn Store,
+        ids: impl Iterator<Item = &InstanceId>,
         graphs: impl Iterator<Item = &'a Arc<Graph>>,
     ) -> Result<Self, StoreError> {
         let known: BTreeSet<ListName> = graphs.flat_map(|graph| graph.lists()).collect();
         let mut places = Self {
             ready: BTreeSet::new(),
+            parked: BTreeSet::new(),
             delayed: BTreeSet::new(),
             running: BTreeSet::new(),
             aside: 0,
@@ -51,23 +55,28 @@ impl Places {
             let running = store.running(partition, MOST).await?;
             places.running.extend(running.into_iter().map(key));
         }
+        for id in ids {
+            let parked = store.parked(id).await?;
+            places.parked.extend(parked.into_iter().map(key));
+        }
         Ok(places)
     }
 
     /// An open task that nothing will ever look at again is stuck.
     pub(super) fn causes(&self, id: &InstanceId, snapshot: &Snapshot, found: &mut Found) {
-        if snapshot.header.status != Status::Running {
+        if snapshot.header.status.is_terminal() {
             return;
         }
         for (task, record) in &snapshot.tasks {
-            let place = match record.state {
-                TaskState::Ready => &self.ready,
-                TaskState::Delayed => &self.delayed,
-                TaskState::Running => &self.running,
+            let key = (id.clone(), task.clone(), snapshot.header.run.tail());
+            let parked = snapshot.header.status == Status::Paused && self.parked.contains(&key);
+            let stands = match record.state {
+                TaskState::Ready => parked || self.ready.contains(&key),
+                TaskState::Delayed => self.delayed.contains(&key),
+                TaskState::Running => self.running.contains(&key),
                 _ => continue,
             };
-            let key = (id.clone(), task.clone(), snapshot.header.run.tail());
-            if !place.contains(&key) {
+            if !stands {
                 found.push(Violation {
                     rule: Rule::HasCause,
                     id: Some(id.clone()),

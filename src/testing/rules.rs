@@ -149,7 +149,7 @@ pub(super) fn open(case: &Case, found: &mut Found) {
         .count();
     let counted = i64::try_from(open).unwrap_or(i64::MAX);
     let fits = match snapshot.header.status {
-        Status::Running => snapshot.open == counted && open > 0,
+        Status::Running | Status::Paused => snapshot.open == counted && open > 0,
         Status::Completed => snapshot.open == 0 && open == 0,
         Status::Failed | Status::Cancelled | Status::Terminated => open == 0,
     };
@@ -370,6 +370,7 @@ pub(super) fn explained(case: &Case, found: &mut Found) {
         }
         (Status::Failed, None) => false,
         (Status::Cancelled | Status::Terminated, _) => header.control.is_some(),
+        (Status::Paused, _) => header.control.is_some(),
         (Status::Running | Status::Completed, error) => error.is_none(),
     };
     if !fits {

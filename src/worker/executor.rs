@@ -320,6 +320,9 @@ impl Execution<'_> {
             Decision::Failed { failure } => Verdict::Failed {
                 error: record(failure),
             },
+            Decision::Paused { failure } => Verdict::Paused {
+                error: record(failure),
+            },
         };
         Ended::Decided {
             verdict,

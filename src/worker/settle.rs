@@ -172,7 +172,8 @@ fn output_len(settlement: &Settlement) -> usize {
         Verdict::Completed { output: None, .. }
         | Verdict::Wait(_)
         | Verdict::Retry { .. }
-        | Verdict::Failed { .. } => 0,
+        | Verdict::Failed { .. }
+        | Verdict::Paused { .. } => 0,
     }
 }
 

@@ -143,11 +143,14 @@ async fn commit(
         Verdict::Completed { .. } => Fate::Completed,
         Verdict::Wait(_) => Fate::Waiting,
         Verdict::Retry { .. } => Fate::Retried,
-        Verdict::Failed { .. } => Fate::Failed,
+        Verdict::Failed { .. } | Verdict::Paused { .. } => Fate::Failed,
     };
     let output = match &verdict {
         Verdict::Completed { output, .. } => output.clone(),
-        Verdict::Wait(_) | Verdict::Retry { .. } | Verdict::Failed { .. } => None,
+        Verdict::Wait(_)
+        | Verdict::Retry { .. }
+        | Verdict::Failed { .. }
+        | Verdict::Paused { .. } => None,
     };
     let settlement = Settlement {
         holding: held.claim().holding(),

@@ -43,6 +43,14 @@ pub(crate) fn ended(verdict: &Verdict, max_attempts: u32) {
                 "the task failed for good, and its instance with it"
             );
         }
+        Verdict::Paused { error } => {
+            tracing::error!(
+                max_attempts,
+                kind = ?error.kind,
+                error = %error.message,
+                "the task failed for good; its instance is paused for a person, who can resume it"
+            );
+        }
     }
 }
 

@@ -3,7 +3,8 @@ use std::{marker::PhantomData, time::Duration};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
-    BuildErrors, Forked, ForkedEach, Late, Limits, NodeKind, RetryPolicy, Workflow, draft::Draft,
+    BuildErrors, Forked, ForkedEach, Late, Limits, NodeKind, OnExhausted, RetryPolicy, Workflow,
+    draft::Draft,
 };
 use crate::task::{Handler, erase};
 
@@ -78,6 +79,17 @@ impl Workflow<(), ()> {
     /// Begins a workflow. Its input is that of its first node.
     pub fn builder<I>(name: impl Into<String>) -> Chain<I, I, AtStart> {
         Chain::of(Draft::named(name.into()))
+    }
+}
+
+impl<I> Chain<I, I, AtStart> {
+    /// What a task that has failed for good leads to. Tuning: it may change under instances that live; what crashes of
+    /// workers lead to is settled when an instance is started.
+    ///
+    /// **Default:** [`OnExhausted::Fail`].
+    pub fn on_exhausted(mut self, then: OnExhausted) -> Self {
+        self.draft.on_exhausted = then;
+        self
     }
 }
 

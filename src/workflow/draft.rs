@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    AnyWorkflow, BuildErrors, Graph, Late, Limits, NodeKind, RetryPolicy, check,
+    AnyWorkflow, BuildErrors, Graph, Late, Limits, NodeKind, OnExhausted, RetryPolicy, check,
     raw::{RawGraph, RawNode, RawValue},
 };
 use crate::task::ErasedHandler;
@@ -14,6 +14,7 @@ pub(super) struct Draft {
     pub(super) name: String,
     /// The queue of nodes that have none of their own.
     pub(super) queue: Option<String>,
+    pub(super) on_exhausted: OnExhausted,
     nodes: Vec<RawNode>,
     handlers: Vec<Option<Arc<dyn ErasedHandler>>>,
     entry: Vec<u32>,
@@ -147,6 +148,7 @@ impl Draft {
             v: Graph::FORMAT,
             name: self.name,
             queue: self.queue,
+            on_exhausted: self.on_exhausted,
             entry: self.entry,
             nodes: self.nodes,
         };

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    GraphError, Limits, RetryPolicy,
+    GraphError, Limits, OnExhausted, RetryPolicy,
     check::{self, Names, NodeNames},
     hash,
     raw::{RawGraph, RawValue},
@@ -19,6 +19,7 @@ use crate::ids::{
 pub struct Graph {
     name: WorkflowName,
     queue: QueueName,
+    on_exhausted: OnExhausted,
     hash: DefinitionHash,
     nodes: Vec<Node>,
     entry: Vec<NodeId>,
@@ -149,6 +150,7 @@ impl Graph {
         let mut graph = Self {
             name: names.workflow,
             queue: names.queue.unwrap_or_default(),
+            on_exhausted: raw.on_exhausted,
             hash: DefinitionHash::from_digest([0; 8]),
             entry: ids(&raw.entry),
             result: last.map_or(ValueField::Input, Node::value),
@@ -172,10 +174,16 @@ impl Graph {
     }
 
     /// The definition hash: equal for all graphs on which an instance goes on the same way. It covers the name, and of
-    /// the nodes names, kinds and edges; retries, timeouts, the length of delays and queues may change under it.
+    /// the nodes names, kinds and edges; retries, timeouts, what follows a failure, the length of delays and queues may change under it.
     #[must_use]
     pub fn hash(&self) -> DefinitionHash {
         self.hash
+    }
+
+    /// What a task that failed for good leads to.
+    #[must_use]
+    pub fn on_exhausted(&self) -> OnExhausted {
+        self.on_exhausted
     }
 
     /// All nodes, in the order of the definition.
@@ -197,6 +205,11 @@ impl Graph {
     #[must_use]
     pub fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.index()]
+    }
+
+    /// The ids of all nodes, in their order.
+    pub fn ids(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (0..self.nodes.len()).map(|i| NodeId(u16::try_from(i).unwrap_or(u16::MAX)))
     }
 
     /// The node of a name; in constant time.

@@ -29,7 +29,7 @@ pub use definition::{AnyWorkflow, Startable, Workflow, WorkflowRef};
 pub use error::{BuildError, BuildErrors, GraphError, Wiring};
 pub use fork::{Append, Forked, ForkedEach};
 pub use graph::{Graph, Late, Node, NodeId, NodeKind, Source};
-pub use policy::{Limits, MAX_DURATION, MIN_DURATION, RetryPolicy};
+pub use policy::{Limits, MAX_DURATION, MIN_DURATION, OnExhausted, RetryPolicy};
 
 /// The most nodes of a workflow.
 pub const MAX_NODES: usize = 1000;

@@ -30,6 +30,19 @@ impl Limits {
     }
 }
 
+/// What a workflow does when a task of it has failed for good: its attempts are used up, its error is permanent, its
+/// deadline leaves no time for another attempt, or its workers crashed too often.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnExhausted {
+    /// The instance fails: it is dead, and kept for a [retry](crate::Handle::retry).
+    #[default]
+    Fail,
+    /// The instance is paused with the error as its reason. What runs beside the task goes on; when a person
+    /// [resumes](crate::Handle::resume) it, the task begins again with all its attempts.
+    Pause,
+}
+
 /// What happens after a task failed: how many failures it may have, and how long each next attempt waits.
 ///
 /// Errors, panics and timeouts are failures. The death of a worker is not one: it has a budget of its own, `max_crashes`.

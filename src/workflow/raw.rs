@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::{Graph, GraphError, Limits, NodeId, NodeKind, RetryPolicy, Source};
+use super::{Graph, GraphError, Limits, NodeId, NodeKind, OnExhausted, RetryPolicy, Source};
 use crate::{
     codec::{self, CodecError},
     ids::ValueField,
@@ -15,6 +15,8 @@ pub(super) struct RawGraph {
     pub(super) v: u32,
     pub(super) name: String,
     pub(super) queue: Option<String>,
+    #[serde(default)]
+    pub(super) on_exhausted: OnExhausted,
     pub(super) entry: Vec<u32>,
     pub(super) nodes: Vec<RawNode>,
 }
@@ -105,6 +107,7 @@ impl From<&Graph> for RawGraph {
             v: Graph::FORMAT,
             name: graph.name().as_str().into(),
             queue: Some(graph.queue().as_str().into()),
+            on_exhausted: graph.on_exhausted(),
             entry: indices(graph.entry()),
             nodes: graph.nodes().iter().map(node).collect(),
         }

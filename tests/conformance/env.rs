@@ -218,6 +218,7 @@ impl Env {
             control,
             reason: Some("no longer wanted".into()),
             actor: Some("ops".into()),
+            nonce: tenure::ids::Nonce::random(),
         };
         self.store.control(request).await.expect("a control")
     }

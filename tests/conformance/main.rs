@@ -160,6 +160,25 @@ conformance! {
         lists_tell_what_waits_and_who_waits_for_it
         workers_are_listed_until_they_are_silent
         definitions_are_listed_with_the_current_one_marked;
+    pause:
+        entries_of_a_paused_instance_are_parked_when_met_and_come_back
+        a_pause_is_refused_where_it_makes_no_sense
+        running_tasks_of_a_paused_instance_go_on_and_settle
+        joins_fire_while_an_instance_is_paused
+        timers_and_lost_claims_of_a_paused_instance_are_parked
+        a_repeated_claim_gets_its_tasks_also_when_they_were_paused_meanwhile
+        a_paused_instance_can_end_in_every_way
+        many_parked_tickets_come_back_in_bounded_batches
+        a_task_that_failed_for_good_may_pause_its_instance_for_a_person
+        crashes_over_the_budget_may_pause_the_instance_for_a_person;
+    retry:
+        a_dead_instance_goes_on_from_the_task_that_failed
+        branches_that_were_open_when_an_instance_died_go_on_where_they_were
+        a_join_waits_again_for_what_a_retry_took_back
+        attempts_never_go_back_in_what_a_retry_took_back
+        a_retry_is_refused_where_it_makes_no_sense
+        a_retried_instance_that_dies_again_is_kept_from_its_last_death
+        a_finished_instance_is_deleted_at_once_and_a_live_one_is_not;
     reads:
         values_of_an_older_run_are_not_there
         finished_instances_are_listed_from_an_offset

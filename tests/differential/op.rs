@@ -37,6 +37,19 @@ pub(crate) enum Op {
         control: Control,
         run: WhichRun,
     },
+    /// The same control again, as after a lost reply.
+    ControlAgain,
+    Retry {
+        id: u8,
+        run: WhichRun,
+        /// Whether the plan is for an older death.
+        stale: bool,
+        /// Which of the tasks begins again; the others go on, are taken back or stay as the numbers say.
+        pick: u8,
+        fates: u16,
+        wait: i64,
+    },
+    RetryAgain,
     Watch {
         id: u8,
         run: WhichRun,
@@ -56,6 +69,7 @@ pub(crate) struct Start {
     pub(crate) begin: Begin,
     pub(crate) first: Vec<Queued>,
     pub(crate) max_crashes: u32,
+    pub(crate) pauses: bool,
     pub(crate) waiter: bool,
 }
 
@@ -130,6 +144,7 @@ pub(crate) enum Verdict {
     },
     Retry(i64),
     Failed,
+    Paused,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -242,8 +257,12 @@ fn any() -> impl Strategy<Value = Op> {
         2 => (by(), vec(fence(), 0..3), rarely())
             .prop_map(|(by, items, leave)| Op::Release { by, items, leave }),
         6 => tick().prop_map(Op::Tick),
-        1 => (0..3_u8, control(), which_run())
+        4 => (0..3_u8, control(), which_run())
             .prop_map(|(id, control, run)| Op::Control { id, control, run }),
+        1 => Just(Op::ControlAgain),
+        3 => (0..3_u8, which_run(), rarely(), anything::<u8>(), anything::<u16>(), delay())
+            .prop_map(|(id, run, stale, pick, fates, wait)| Op::Retry { id, run, stale, pick, fates, wait }),
+        1 => Just(Op::RetryAgain),
         1 => (0..3_u8, which_run()).prop_map(|(id, run)| Op::Watch { id, run }),
         5 => pass().prop_map(Op::Pass),
         1 => (0..3_u8, damaging()).prop_map(|(id, how)| Op::Damage { id, how }),
@@ -269,15 +288,19 @@ fn start() -> impl Strategy<Value = Start> {
         vec(queued(), 1..4),
         0..3_u32,
         anything::<bool>(),
+        anything::<bool>(),
     )
-        .prop_map(|(id, policy, begin, first, max_crashes, waiter)| Start {
-            id,
-            policy,
-            begin,
-            first,
-            max_crashes,
-            waiter,
-        })
+        .prop_map(
+            |(id, policy, begin, first, max_crashes, pauses, waiter)| Start {
+                id,
+                policy,
+                begin,
+                first,
+                max_crashes,
+                pauses,
+                waiter,
+            },
+        )
 }
 
 fn queued() -> impl Strategy<Value = Queued> {
@@ -345,7 +368,8 @@ fn settle() -> impl Strategy<Value = Settle> {
         6 => (anything::<bool>(), vec(follow, 0..4))
             .prop_map(|(output, follow_ups)| Verdict::Completed { output, follow_ups }),
         3 => delay().prop_map(Verdict::Retry),
-        1 => Just(Verdict::Failed),
+        2 => Just(Verdict::Failed),
+        1 => Just(Verdict::Paused),
     ];
     let claim_next = proptest::option::of((0..4_u8, anything::<bool>()));
     (fence(), verdict, claim_next).prop_map(|(fence, verdict, claim_next)| Settle {
@@ -390,7 +414,13 @@ fn tick() -> impl Strategy<Value = Tick> {
 }
 
 fn control() -> impl Strategy<Value = Control> {
-    prop_oneof![Just(Control::Cancel), Just(Control::Terminate)]
+    prop_oneof![
+        1 => Just(Control::Cancel),
+        1 => Just(Control::Terminate),
+        4 => Just(Control::Pause),
+        4 => Just(Control::Resume),
+        1 => Just(Control::Delete),
+    ]
 }
 
 fn which_run() -> impl Strategy<Value = WhichRun> {

@@ -5,7 +5,8 @@ use std::{collections::BTreeSet, fmt::Debug, sync::Arc, time::Duration};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use tenure::{
-    engine::{FollowUp, Limits, Next},
+    OnExhausted,
+    engine::{FollowUp, Limits, Next, RetryPlan},
     ids::{
         DefinitionHash, InputRef, InstanceId, ListName, MailboxId, Nonce, Partition, QueueName,
         RunId, SignalName, TaskName, ValueField, WorkerId, WorkflowName,
@@ -13,8 +14,8 @@ use tenure::{
     store::{
         self, ClaimNext, ClaimRequest, Claimed, ControlRequest, ErrorKind, ErrorRecord,
         ExtendRequest, Found, Hint, Hints, Holding, Inspect, ListRecord, Place, ReleaseRequest,
-        Retention, SettleReply, SettleRequest, Settlement, StartItem, Status, StatusEvents, Store,
-        StoreError, TickRequest, memory::Damage,
+        Retention, RetryRequest, SettleReply, SettleRequest, Settlement, StartItem, Status,
+        StatusEvents, Store, StoreError, TaskState, TickRequest, memory::Damage,
     },
     time::Timestamp,
 };
@@ -48,6 +49,8 @@ pub(crate) struct World<'s> {
     last_start: Option<Vec<StartItem>>,
     last_claim: Option<ClaimRequest>,
     last_settle: Option<SettleRequest>,
+    last_control: Option<ControlRequest>,
+    last_retry: Option<RetryRequest>,
 }
 
 fn id(text: &str) -> InstanceId {
@@ -134,6 +137,8 @@ impl<'s> World<'s> {
             last_start: None,
             last_claim: None,
             last_settle: None,
+            last_control: None,
+            last_retry: None,
         }
     }
 
@@ -161,6 +166,25 @@ impl<'s> World<'s> {
             Op::Release { by, items, leave } => self.release(*by, items, *leave).await,
             Op::Tick(tick) => self.tick(tick).await,
             Op::Control { id, control, run } => self.control(*id, *control, *run).await,
+            Op::ControlAgain => match self.last_control.clone() {
+                Some(request) => self.control_call(request).await,
+                None => Ok(()),
+            },
+            Op::Retry {
+                id,
+                run,
+                stale,
+                pick,
+                fates,
+                wait,
+            } => {
+                let fates = (*pick, *fates, *wait);
+                self.retry(*id, *run, *stale, fates).await
+            }
+            Op::RetryAgain => match self.last_retry.clone() {
+                Some(request) => self.retry_call(request).await,
+                None => Ok(()),
+            },
             Op::Watch { id, run } => self.watch(*id, *run).await,
             Op::Pass(millis) => {
                 if *millis < 0 {
@@ -286,8 +310,51 @@ impl<'s> World<'s> {
             control,
             reason: Some("a reason".into()),
             actor: None,
+            nonce: Nonce::random(),
         };
-        both!(self.stores, "control", |s| s.control(request.clone())).map(|_| ())
+        self.control_call(request).await
+    }
+
+    async fn control_call(&mut self, request: ControlRequest) -> Outcome {
+        let reply = both!(self.stores, "control", |s| s.control(request.clone()));
+        self.last_control = Some(request);
+        reply.map(|_| ())
+    }
+
+    /// A plan for the instance as it is: one task begins again, the others go on, are taken back or stay. What is damaged
+    /// is not retried: what a retry writes over it would be the record again, in one of the stores.
+    async fn retry(
+        &mut self,
+        of: u8,
+        run: WhichRun,
+        stale: bool,
+        fates: (u8, u16, i64),
+    ) -> Outcome {
+        let of = id(IDS[usize::from(of)]);
+        let Ok(Some(snapshot)) = self.stores.memory.snapshot(&of).await else {
+            return Ok(());
+        };
+        let run = self.run(&of, run).unwrap_or(snapshot.header.run);
+        if snapshot.tasks.is_empty() {
+            return Ok(());
+        }
+        let died_at = snapshot.finished_at.unwrap_or_default();
+        let request = RetryRequest {
+            id: of,
+            run,
+            died_at: if stale { died_at.plus(ms(1)) } else { died_at },
+            plan: plan(&snapshot, fates),
+            reason: None,
+            actor: Some("somebody".into()),
+            nonce: Nonce::random(),
+        };
+        self.retry_call(request).await
+    }
+
+    async fn retry_call(&mut self, request: RetryRequest) -> Outcome {
+        let reply = both!(self.stores, "retry", |s| s.retry(request.clone()));
+        self.last_retry = Some(request);
+        reply.map(|_| ())
     }
 
     async fn watch(&mut self, of: u8, run: WhichRun) -> Outcome {
@@ -367,6 +434,7 @@ impl<'s> World<'s> {
             let snapshot = both!(s, "snapshot", |s| s.snapshot(&of))?.flatten();
             both!(s, "header", |s| s.header(&of))?;
             both!(s, "errors", |s| s.errors(&of))?;
+            both!(s, "parked", |s| s.parked(&of))?;
             let Some(snapshot) = snapshot else { continue };
             let fields: Vec<ValueField> = snapshot.values.keys().cloned().collect();
             let run = snapshot.header.run;
@@ -421,6 +489,7 @@ impl<'s> World<'s> {
                     delay: 0,
                 }],
                 max_crashes: 0,
+                pauses: false,
                 waiter: false,
             })
         };
@@ -440,6 +509,7 @@ impl<'s> World<'s> {
                 control: store::Control::Cancel,
                 reason: None,
                 actor: None,
+                nonce: Nonce::random(),
             };
             both!(self.stores, "sentinel", |s| s.control(cancel.clone()))?;
         }
@@ -557,6 +627,11 @@ fn start_item(start: &Start) -> StartItem {
         input,
         meta: (start.max_crashes == 1).then(|| Bytes::from_static(b"\x80")),
         max_crashes: start.max_crashes,
+        on_exhausted: if start.pauses {
+            OnExhausted::Pause
+        } else {
+            OnExhausted::Fail
+        },
         waiter: start
             .waiter
             .then(|| MailboxId::new(CLIENT).expect("a mailbox")),
@@ -593,6 +668,43 @@ fn claim_request(claim: &Claim) -> ClaimRequest {
     }
 }
 
+/// What begins again, goes on and is taken back: two bits of a number say it for each task.
+fn plan(snapshot: &store::Snapshot, (pick, fates, wait): (u8, u16, i64)) -> RetryPlan {
+    let next = |task: &TaskName| Next {
+        task: task.clone(),
+        list: list(task.as_str().starts_with('j')),
+        input: InputRef::Field {
+            field: ValueField::Input,
+            len: 6,
+        },
+        limits: Limits::NONE,
+    };
+    let first = usize::from(pick) % snapshot.tasks.len();
+    let mut plan = RetryPlan::default();
+    for (i, (task, record)) in snapshot.tasks.iter().enumerate() {
+        let fate = fates >> (2 * (i % 8)) & 3;
+        match fate {
+            _ if i == first && wait > 0 => plan.again.push(FollowUp::After {
+                next: next(task),
+                delay: ms(wait),
+            }),
+            _ if i == first => plan.again.push(FollowUp::Ready(next(task))),
+            0 if record.state == TaskState::Closed => plan.go_on.push(next(task)),
+            1 => {
+                plan.clear.insert(task.clone());
+            }
+            _ => {}
+        }
+    }
+    for (join, record) in &snapshot.joins {
+        if fates & 0x100 != 0 {
+            let stay = usize::from(pick) % (record.who.len() + 1);
+            plan.joins.insert(join.clone(), record.who[..stay].to_vec());
+        }
+    }
+    plan
+}
+
 fn settlement(settle: &Settle, holding: Holding) -> Settlement {
     let task = holding.ticket.task.clone();
     let error = |message: &str| ErrorRecord {
@@ -614,6 +726,9 @@ fn settlement(settle: &Settle, holding: Holding) -> Settlement {
         },
         Verdict::Failed => store::Verdict::Failed {
             error: error("no\tmore"),
+        },
+        Verdict::Paused => store::Verdict::Paused {
+            error: error("a person\nhas to look"),
         },
     };
     let claim_next = settle.claim_next.and_then(|(follow_up, only_if_empty)| {

@@ -133,6 +133,7 @@ async fn live(store: &RedisStore, at: usize) {
         control: Control::Terminate,
         reason: None,
         actor: None,
+        nonce: tenure::ids::Nonce::random(),
     };
     store.control(control).await.expect("a control");
     let mailbox = MailboxId::unique();

@@ -88,6 +88,7 @@ pub(crate) fn item(name: &str) -> StartItem {
         input,
         meta: None,
         max_crashes: 3,
+        on_exhausted: tenure::OnExhausted::Fail,
         waiter: None,
     }
 }

@@ -95,6 +95,7 @@ async fn a_record_of_a_newer_format_is_a_typed_error_and_stays_untouched() {
         control: Control::Cancel,
         reason: None,
         actor: None,
+        nonce: tenure::ids::Nonce::random(),
     };
     let steered = store.control(cancel).await.expect_err("a control");
     assert!(format(&steered), "{steered:?}");

@@ -108,6 +108,7 @@ async fn a_control_is_repeated_and_a_refused_settlement_is_refused_again() {
         control: Control::Cancel,
         reason: Some("no money".to_owned()),
         actor: None,
+        nonce: Nonce::random(),
     };
     for _ in 0..2 {
         let answer = store.control(request.clone()).await.expect("a control");

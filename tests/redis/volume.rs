@@ -38,6 +38,7 @@ async fn a_live_entry_behind_100_000_dropped_ones_starts_within_a_second() {
             control: Control::Cancel,
             reason: None,
             actor: None,
+            nonce: tenure::ids::Nonce::random(),
         };
         store.control(request).await.expect("a control");
     }

@@ -302,6 +302,7 @@ async fn a_task_that_its_definition_does_not_have_ends_its_instance_and_blocks_n
         input: codec::encode(&1_u32).unwrap(),
         meta: None,
         max_crashes: 0,
+        on_exhausted: tenure::OnExhausted::Fail,
         waiter: None,
     };
     let started = store.start(partition(), vec![ghost]).await.unwrap();

@@ -20,7 +20,7 @@ use tenure::{
     store::{
         Announcement, ClaimReply, ClaimRequest, ControlReply, ControlRequest, Counts,
         DefinitionRecord, ErrorRecord, ExtendRequest, Finished, Header, Held, Hints, Inspect,
-        ListRecord, Place, Position, ReleaseReply, ReleaseRequest, Scan, SettleReply,
+        ListRecord, Place, Position, ReleaseReply, ReleaseRequest, RetryRequest, Scan, SettleReply,
         SettleRequest, Settlement, SignalReply, SignalRequest, Snapshot, StartItem, StartReply,
         Status, StatusEvents, Store, StoreError, Summaries, TickReply, TickRequest, Verdict,
         WorkerRecord, memory::MemoryStore,
@@ -176,7 +176,10 @@ impl Store for Flaky {
             Verdict::Completed { output, .. } => {
                 output.as_ref().is_some_and(|o| o.len() > 256 * 1024)
             }
-            Verdict::Wait(_) | Verdict::Retry { .. } | Verdict::Failed { .. } => false,
+            Verdict::Wait(_)
+            | Verdict::Retry { .. }
+            | Verdict::Failed { .. }
+            | Verdict::Paused { .. } => false,
         };
         if self.state.too_narrow.load(Ordering::SeqCst) && request.items.iter().any(large) {
             *self.state.calls.lock().unwrap().entry("large").or_default() += 1;
@@ -201,6 +204,10 @@ impl Store for Flaky {
 
     async fn control(&self, request: ControlRequest) -> Result<ControlReply, StoreError> {
         self.through("control", self.inner.control(request)).await
+    }
+
+    async fn retry(&self, request: RetryRequest) -> Result<ControlReply, StoreError> {
+        self.through("retry", self.inner.retry(request)).await
     }
 
     async fn watch(
@@ -234,6 +241,10 @@ impl Store for Flaky {
     ) -> Result<Option<(DefinitionHash, Bytes)>, StoreError> {
         self.through("definition", self.inner.definition(workflow))
             .await
+    }
+
+    async fn published(&self, hash: DefinitionHash) -> Result<Option<Bytes>, StoreError> {
+        self.through("published", self.inner.published(hash)).await
     }
 
     async fn separate(&self) -> Result<Arc<dyn Store>, StoreError> {
@@ -332,6 +343,10 @@ impl Inspect for Flaky {
 
     async fn definitions(&self) -> Result<Vec<DefinitionRecord>, StoreError> {
         self.inner.definitions().await
+    }
+
+    async fn parked(&self, id: &InstanceId) -> Result<Vec<Ticket>, StoreError> {
+        self.inner.parked(id).await
     }
 
     async fn claim_key(

@@ -11,7 +11,10 @@ use super::{
 use crate::{
     engine::Limits,
     ids::{InstanceId, ListName, MailboxId, Partition, RunId, TaskName, Ticket, WorkerId},
-    store::{Finished, Hint, Holding, Status, StatusEvent, TaskRecord, TaskState, TickRequest},
+    store::{
+        ControlRecord, ErrorRecord, Finished, Hint, Holding, Status, StatusEvent, TaskRecord,
+        TaskState, TickRequest,
+    },
     time::{Timestamp, millis},
 };
 
@@ -151,13 +154,14 @@ impl<'a> Call<'a> {
         let Some(instance) = self.share.instances.get_mut(id) else {
             return;
         };
-        instance.status = status;
+        let from = std::mem::replace(&mut instance.status, status);
         instance.finished_at = Some(now);
         let tail = instance.run.tail();
         close_tasks(instance, id, &mut self.outbox);
-        announce_end(instance, id, status, now, &mut self.outbox);
+        announce_end(instance, id, (from, status), now, &mut self.outbox);
         let waits = instance.signals.give_up();
         signal::forget_waits(self, id, tail, waits);
+        self.share.paused.remove(id);
         self.share
             .done
             .entry(status)
@@ -167,6 +171,32 @@ impl<'a> Call<'a> {
                 tail,
                 at: now,
             });
+    }
+}
+
+impl Call<'_> {
+    /// Says that a live instance is in another status now.
+    pub(super) fn announce(&mut self, id: &InstanceId, from: Status, message: Option<&str>) {
+        if let Some(instance) = self.share.instances.get(id) {
+            let (to, at) = (instance.status, self.now);
+            let event = event(instance, id, (from, to), at, message);
+            self.outbox.events.push(event);
+        }
+    }
+
+    /// Pauses a live instance because of an error, unless it is paused already.
+    pub(super) fn pause_for(&mut self, id: &InstanceId, error: &ErrorRecord) {
+        let Some(instance) = self.share.instances.get_mut(id) else {
+            return;
+        };
+        instance.error = Some(error.clone());
+        instance.due.remove(&error.task);
+        let from = std::mem::replace(&mut instance.status, Status::Paused);
+        if from != Status::Paused {
+            instance.control = Some(ControlRecord::because_of(error));
+            self.share.paused.insert(id.clone());
+            self.announce(id, from, Some(&error.message));
+        }
     }
 }
 
@@ -207,23 +237,36 @@ pub(super) fn close_tasks(instance: &mut Instance, id: &InstanceId, outbox: &mut
     }
 }
 
+fn event(
+    instance: &Instance,
+    id: &InstanceId,
+    (from, to): (Status, Status),
+    at: Timestamp,
+    message: Option<&str>,
+) -> StatusEvent {
+    StatusEvent {
+        id: id.clone(),
+        run: instance.run,
+        from: Some(from),
+        to,
+        at,
+        error: message.map(|text| text.replace(char::is_control, " ")),
+    }
+}
+
 /// Tells subscribers and waiters that this run is over.
 pub(super) fn announce_end(
     instance: &Instance,
     id: &InstanceId,
-    to: Status,
+    (from, to): (Status, Status),
     at: Timestamp,
     outbox: &mut Outbox,
 ) {
     let failure = instance.error.as_ref().filter(|_| to == Status::Failed);
-    outbox.events.push(StatusEvent {
-        id: id.clone(),
-        run: instance.run,
-        from: Some(Status::Running),
-        to,
-        at,
-        error: failure.map(|e| e.message.replace(char::is_control, " ")),
-    });
+    let message = failure.map(|e| e.message.as_str());
+    outbox
+        .events
+        .push(event(instance, id, (from, to), at, message));
     let tail = instance.run.tail();
     let done = |mailbox: &MailboxId| {
         (

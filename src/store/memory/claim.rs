@@ -102,6 +102,7 @@ impl<'a> Claim<'a> {
             self.reply.aside.push(AsideEntry { ticket, reason });
             return;
         }
+        let paused = call.share.paused.contains(&ticket.id);
         let Some(record) = call
             .share
             .live(&ticket)
@@ -115,6 +116,7 @@ impl<'a> Claim<'a> {
                 let record = record.clone();
                 self.answer(call, ticket, record);
             }
+            TaskState::Ready if taking == Taking::Fresh && paused => park_ticket(call, ticket),
             TaskState::Ready if taking == Taking::Fresh => self.take(call, ticket),
             _ => {}
         }
@@ -193,6 +195,12 @@ impl<'a> Claim<'a> {
             .copied()
             .filter(|l| !l.is_none())
     }
+}
+
+/// Keeps the ticket of a paused instance until it is resumed.
+fn park_ticket(call: &mut Call, ticket: Ticket) {
+    let parked = call.share.parked.entry(ticket.id.clone());
+    parked.or_default().push_back(ticket);
 }
 
 /// What was taken by an earlier call with this nonce.

@@ -40,6 +40,7 @@ impl Instance {
             finished_at: self.finished_at,
             open: self.open,
             max_crashes: self.max_crashes,
+            retries: self.retries,
             replaced: self.replaced.clone(),
             meta: self.meta.clone(),
             tasks: self.tasks.clone(),
@@ -191,6 +192,13 @@ impl Inspect for MemoryStore {
 
     async fn definitions(&self) -> Result<Vec<DefinitionRecord>, StoreError> {
         Ok(listing::definitions(&self.state()))
+    }
+
+    async fn parked(&self, id: &InstanceId) -> Result<Vec<Ticket>, StoreError> {
+        self.look(id.partition(self.partitions), |share, _| {
+            let parked = share.parked.get(id).into_iter().flatten();
+            parked.cloned().collect()
+        })
     }
 
     async fn claim_key(

@@ -10,6 +10,7 @@ mod inspect;
 mod listing;
 mod mailbox;
 mod release;
+mod retry;
 mod scored;
 mod settle;
 mod signal;
@@ -34,9 +35,9 @@ use self::{
 };
 use super::{
     Announcement, ClaimReply, ClaimRequest, ControlReply, ControlRequest, ExtendRequest, Header,
-    Held, Hints, ReleaseReply, ReleaseRequest, SettleReply, SettleRequest, SignalReply,
-    SignalRequest, StartItem, StartReply, StatusEvents, Store, StoreError, TickReply, TickRequest,
-    types::Bounds,
+    Held, Hints, ReleaseReply, ReleaseRequest, RetryRequest, SettleReply, SettleRequest,
+    SignalReply, SignalRequest, StartItem, StartReply, StatusEvents, Store, StoreError, TickReply,
+    TickRequest, types::Bounds,
 };
 use crate::{
     ids::{
@@ -266,8 +267,15 @@ impl Store for MemoryStore {
     }
 
     async fn control(&self, request: ControlRequest) -> Result<ControlReply, StoreError> {
+        self.bounds().control(&request)?;
         let partition = request.id.partition(self.partitions);
         self.transition(partition, |call| control::control(call, &request))
+    }
+
+    async fn retry(&self, request: RetryRequest) -> Result<ControlReply, StoreError> {
+        self.bounds().retry(&request)?;
+        let partition = request.id.partition(self.partitions);
+        self.transition(partition, |call| retry::retry(call, &request))
     }
 
     async fn watch(
@@ -308,6 +316,10 @@ impl Store for MemoryStore {
         workflow: &WorkflowName,
     ) -> Result<Option<(DefinitionHash, Bytes)>, StoreError> {
         Ok(self.state().definition(workflow))
+    }
+
+    async fn published(&self, hash: DefinitionHash) -> Result<Option<Bytes>, StoreError> {
+        Ok(self.state().definitions.get(&hash).cloned())
     }
 
     async fn separate(&self) -> Result<Arc<dyn Store>, StoreError> {

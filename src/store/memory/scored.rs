@@ -115,6 +115,10 @@ impl<S: Ord + Copy, M: Eq + Hash + Clone + fmt::Display> Scored<S, M> {
         members
     }
 
+    pub(super) fn contains(&self, member: &M) -> bool {
+        self.scores.contains_key(member)
+    }
+
     pub(super) fn len(&self) -> usize {
         self.scores.len()
     }

@@ -74,6 +74,10 @@ fn settle_one(call: &mut Call, item: &Settlement, by: By) -> SettleReply {
             fail(call, ticket, error.clone());
             None
         }
+        Verdict::Paused { error } => {
+            pause(call, ticket, error);
+            None
+        }
     };
     SettleReply::Stored {
         next: next.map(Box::new),
@@ -112,7 +116,11 @@ fn follow(call: &mut Call, item: &Settlement, follow_ups: &[FollowUp], by: By) -
             FollowUp::Wait { next, wait } => {
                 let (list, task) = (next.list.clone(), next.task.clone());
                 let overdue = Ticket::overdue(list, id.clone(), task, run.tail());
-                await_signal(call, overdue, wait, TaskRecord::fresh(TaskState::Waiting));
+                let record = TaskRecord {
+                    attempt: claimed_before_retry(call, id, &next.task),
+                    ..TaskRecord::fresh(TaskState::Waiting)
+                };
+                await_signal(call, overdue, wait, record);
                 opened += 1;
                 continue;
             }
@@ -125,11 +133,15 @@ fn follow(call: &mut Call, item: &Settlement, follow_ups: &[FollowUp], by: By) -
         };
         opened += 1;
         let wanted = item.claim_next.filter(|c| c.follow_up == i);
-        if let Some(wanted) = wanted.filter(|w| may_claim(call, next, *w)) {
+        if let Some(wanted) = wanted.filter(|w| may_claim(call, id, next, *w)) {
             claimed = Some(claim_next(call, (id, run), next, wanted, by));
         } else {
             let state = queue(call, id, run, next, delay);
-            set_task(call, id, &next.task, TaskRecord::fresh(state));
+            let record = TaskRecord {
+                attempt: claimed_before_retry(call, id, &next.task),
+                ..TaskRecord::fresh(state)
+            };
+            set_task(call, id, &next.task, record);
         }
     }
     if let Some(instance) = call.share.instances.get_mut(id) {
@@ -170,7 +182,17 @@ fn arrive(
     fires
 }
 
-fn may_claim(call: &mut Call, next: &Next, wanted: ClaimNext) -> bool {
+/// How often a task was claimed before a retry of its instance took its result back.
+fn claimed_before_retry(call: &Call, id: &InstanceId, task: &TaskName) -> u32 {
+    let instance = call.share.instances.get(id).filter(|i| i.retries > 0);
+    let record = instance.and_then(|i| i.tasks.get(task));
+    record.map_or(0, |record| record.attempt)
+}
+
+fn may_claim(call: &mut Call, id: &InstanceId, next: &Next, wanted: ClaimNext) -> bool {
+    if call.share.paused.contains(id) {
+        return false;
+    }
     !wanted.only_if_empty || call.share.list(&next.list).is_empty()
 }
 
@@ -185,7 +207,7 @@ fn claim_next(
     let (deadline, overall) = deadlines(call.now, next.limits, None);
     let record = TaskRecord {
         state: TaskState::Running,
-        attempt: 1,
+        attempt: claimed_before_retry(call, id, &next.task) + 1,
         nonce: Some(wanted.nonce),
         worker: Some(by.worker.clone()),
         deadline,
@@ -229,6 +251,21 @@ fn retry(call: &mut Call, ticket: &Ticket, after: i64, error: ErrorRecord) {
     } else {
         call.append(ticket);
     }
+}
+
+/// The task failed for good, but its instance waits for a person: its ticket is parked as soon as it is met.
+fn pause(call: &mut Call, ticket: &Ticket, error: &ErrorRecord) {
+    fail_attempt(call, ticket, TaskState::Ready, error.clone());
+    if let Some(instance) = call.share.instances.get_mut(&ticket.id)
+        && let Some(record) = instance.tasks.get_mut(&ticket.task)
+    {
+        (record.failures, record.crashes) = (0, 0);
+    }
+    call.pause_for(&ticket.id, error);
+    call.append(Ticket {
+        purpose: Purpose::Run,
+        ..ticket.clone()
+    });
 }
 
 fn fail(call: &mut Call, ticket: &Ticket, error: ErrorRecord) {

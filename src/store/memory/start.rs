@@ -96,10 +96,13 @@ fn replace(call: &mut Call, id: &InstanceId) -> Vec<RunId> {
     let Some(mut old) = call.share.instances.remove(id) else {
         return Vec::new();
     };
+    call.share.parked.remove(id);
+    call.share.paused.remove(id);
     if !old.status.is_terminal() {
         close_tasks(&mut old, id, &mut call.outbox);
         signal::forget_waits(call, id, old.run.tail(), old.signals.give_up());
-        announce_end(&old, id, Status::Terminated, call.now, &mut call.outbox);
+        let change = (old.status, Status::Terminated);
+        announce_end(&old, id, change, call.now, &mut call.outbox);
     }
     let mut replaced = vec![old.run];
     replaced.append(&mut old.replaced);
@@ -119,6 +122,8 @@ fn fresh(item: &StartItem, now: Timestamp, replaced: Vec<RunId>) -> Instance {
         finished_at: None,
         open: i64::try_from(item.first.len()).unwrap_or(i64::MAX),
         max_crashes: item.max_crashes,
+        on_exhausted: item.on_exhausted,
+        retries: 0,
         replaced,
         waiters: item.waiter.iter().cloned().collect(),
         tasks: BTreeMap::new(),
@@ -130,6 +135,7 @@ fn fresh(item: &StartItem, now: Timestamp, replaced: Vec<RunId>) -> Instance {
         result: None,
         error: None,
         control: None,
+        controlled: None,
         errors: Default::default(),
         damage: None,
     }

@@ -21,6 +21,7 @@ use crate::{
         TaskState, WorkerRecord,
     },
     time::Timestamp,
+    workflow::OnExhausted,
 };
 
 /// The format of the snapshots of this version.
@@ -98,6 +99,8 @@ pub(super) struct Share {
     pub(super) keeper: Option<Expiring<WorkerId>>,
     /// Finished instances, oldest first.
     pub(super) done: BTreeMap<Status, VecDeque<Finished>>,
+    /// Tickets met while their instance was paused.
+    pub(super) parked: HashMap<InstanceId, VecDeque<Ticket>>,
     /// Tickets that cannot be run, with the reason.
     pub(super) aside: BTreeMap<String, String>,
 }
@@ -137,6 +140,9 @@ pub(super) struct Instance {
     /// Live tokens.
     pub(super) open: i64,
     pub(super) max_crashes: u32,
+    pub(super) on_exhausted: OnExhausted,
+    /// How often it was brought back to life.
+    pub(super) retries: u32,
     /// Newest first.
     pub(super) replaced: Vec<RunId>,
     /// Who waits for the end, newest last.
@@ -151,6 +157,8 @@ pub(super) struct Instance {
     pub(super) result: Option<ValueField>,
     pub(super) error: Option<ErrorRecord>,
     pub(super) control: Option<ControlRecord>,
+    /// The nonce of the last control, so that a repeated call is known.
+    pub(super) controlled: Option<Nonce>,
     /// Of failed attempts, newest first.
     pub(super) errors: VecDeque<ErrorRecord>,
     /// What a test did to the record.

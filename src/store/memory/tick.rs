@@ -14,6 +14,7 @@ use crate::{
         Status, TaskRecord, TaskState, TickReply, TickRequest,
     },
     time::{Timestamp, millis},
+    workflow::OnExhausted,
 };
 
 /// The longest wait after a crash.
@@ -237,13 +238,23 @@ fn crash(call: &mut Call, ticket: &Ticket, record: &TaskRecord, delay: Duration)
     };
     instance.keep_error(error.clone());
     let dead = crashes > instance.max_crashes;
+    let pauses = dead && instance.on_exhausted == OnExhausted::Pause;
     let state = match (dead, wait) {
+        _ if pauses => TaskState::Ready,
         (true, _) => TaskState::Failed,
         (false, 0) => TaskState::Ready,
         (false, _) => TaskState::Delayed,
     };
     if let Some(record) = instance.requeue(&ticket.task, state) {
         record.crashes = crashes;
+        if pauses {
+            (record.failures, record.crashes) = (0, 0);
+        }
+    }
+    if pauses {
+        call.pause_for(&ticket.id, &error);
+        call.prepend(ticket.clone());
+        return Recovery::Paused;
     }
     if dead {
         instance.error = Some(error);
@@ -284,10 +295,12 @@ fn prune(call: &mut Call, request: &TickRequest, reply: &mut TickReply) {
             left -= 1;
             let instance = call.share.instances.get(&old.id);
             let over = instance.is_some_and(|i| {
-                i.run.tail() == old.tail && i.status.is_terminal() && !i.is_of_other_format()
+                let same = i.run.tail() == old.tail && i.finished_at == Some(old.at);
+                same && i.status.is_terminal() && !i.is_of_other_format()
             });
             if over {
                 call.share.instances.remove(&old.id);
+                call.share.parked.remove(&old.id);
                 reply.pruned += 1;
             }
         }
@@ -299,7 +312,9 @@ fn kept(retention: Retention, status: Status) -> Duration {
     match status {
         Status::Completed => retention.completed,
         Status::Failed => retention.failed,
-        Status::Running | Status::Cancelled | Status::Terminated => retention.cancelled,
+        Status::Running | Status::Paused | Status::Cancelled | Status::Terminated => {
+            retention.cancelled
+        }
     }
 }
 

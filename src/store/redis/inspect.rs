@@ -238,6 +238,14 @@ impl Inner {
             .collect()
     }
 
+    pub(super) async fn parked(&self, id: &InstanceId) -> Result<Vec<Ticket>, StoreError> {
+        let key = self.home(id)?.parked(id);
+        let mut cmd = redis::cmd("LRANGE");
+        cmd.arg(&key).arg(0).arg(-1);
+        let members: Vec<String> = self.command("parked", &cmd).await?;
+        members.iter().map(|member| ticket(&key, member)).collect()
+    }
+
     pub(super) async fn claim_key(
         &self,
         id: &InstanceId,
@@ -275,9 +283,18 @@ impl Inner {
                 what: "the hash".to_owned(),
                 reason: e.to_string(),
             })?;
+        let definition = self.published(hash).await?;
+        Ok(definition.map(|bytes| (hash, bytes)))
+    }
+
+    /// A definition by its hash.
+    pub(super) async fn published(
+        &self,
+        hash: crate::ids::DefinitionHash,
+    ) -> Result<Option<Bytes>, StoreError> {
         let mut cmd = redis::cmd("GET");
         cmd.arg(self.keys.definition(hash));
         let definition: Option<Vec<u8>> = self.command("definition", &cmd).await?;
-        Ok(definition.map(|bytes| (hash, bytes.into())))
+        Ok(definition.map(Bytes::from))
     }
 }

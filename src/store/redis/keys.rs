@@ -128,6 +128,10 @@ impl PartitionKeys<'_> {
         [self.prefix, "errors:", id.as_str()].concat()
     }
 
+    pub(super) fn parked(self, id: &InstanceId) -> String {
+        [self.prefix, "parked:", id.as_str()].concat()
+    }
+
     pub(super) fn claim(self, id: &InstanceId, task: &TaskName) -> String {
         [self.prefix, "claim:", id.as_str(), ":", task.as_str()].concat()
     }

@@ -46,7 +46,7 @@ use crate::{
     store::{
         Announcement, ClaimReply, ClaimRequest, ControlReply, ControlRequest, Counts,
         DefinitionRecord, ErrorRecord, ExtendRequest, Finished, Header, Held, Hints, Inspect,
-        ListRecord, Place, Position, ReleaseReply, ReleaseRequest, Scan, SettleReply,
+        ListRecord, Place, Position, ReleaseReply, ReleaseRequest, RetryRequest, Scan, SettleReply,
         SettleRequest, SignalReply, SignalRequest, Snapshot, StartItem, StartReply, Status,
         StatusEvents, Store, Summaries, TickReply, TickRequest, WorkerRecord, types::Bounds,
     },
@@ -261,6 +261,10 @@ impl Store for RedisStore {
         scripts::control::call(&self.0, &request).await
     }
 
+    async fn retry(&self, request: RetryRequest) -> Result<ControlReply, StoreError> {
+        scripts::control::retry(&self.0, &request).await
+    }
+
     async fn watch(
         &self,
         id: &InstanceId,
@@ -288,6 +292,10 @@ impl Store for RedisStore {
         workflow: &WorkflowName,
     ) -> Result<Option<(DefinitionHash, Bytes)>, StoreError> {
         self.0.definition(workflow).await
+    }
+
+    async fn published(&self, hash: DefinitionHash) -> Result<Option<Bytes>, StoreError> {
+        self.0.published(hash).await
     }
 
     async fn mailbox(&self, mailbox: MailboxId) -> Result<Hints, StoreError> {
@@ -389,6 +397,10 @@ impl Inspect for RedisStore {
 
     async fn definitions(&self) -> Result<Vec<DefinitionRecord>, StoreError> {
         self.0.definitions().await
+    }
+
+    async fn parked(&self, id: &InstanceId) -> Result<Vec<Ticket>, StoreError> {
+        self.0.parked(id).await
     }
 
     async fn claim_key(

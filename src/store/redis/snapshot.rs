@@ -246,6 +246,7 @@ pub(super) fn snapshot(
         finished_at: fields.time("finished_at")?,
         open: fields.required("open")?,
         max_crashes: fields.required("max_crashes")?,
+        retries: fields.optional("retries")?.unwrap_or(0),
         replaced,
         meta: fields.map.get("meta").cloned(),
         tasks,

@@ -3,8 +3,8 @@
 use std::{num::NonZeroU16, time::Duration};
 
 use super::{
-    ClaimRequest, ExtendRequest, Holding, ReleaseRequest, SettleRequest, Settlement, SignalRequest,
-    StartItem, TickRequest, Verdict,
+    ClaimRequest, Control, ControlRequest, ExtendRequest, Holding, ReleaseRequest, RetryRequest,
+    SettleRequest, Settlement, SignalRequest, StartItem, TickRequest, Verdict,
 };
 use crate::{
     engine::FollowUp,
@@ -118,6 +118,37 @@ impl Bounds {
             .map_or(Ok(()), |(_, held)| ttl(*held))
     }
 
+    pub(crate) fn control(&self, request: &ControlRequest) -> Checked {
+        if request.control != Control::Retry {
+            return self.reason(&request.id, request.reason.as_ref(), request.actor.as_ref());
+        }
+        Err(StoreError::Request {
+            what: "a control",
+            allowed: "any but a retry, which needs a plan".into(),
+            given: request.control.as_str().into(),
+        })
+    }
+
+    pub(crate) fn retry(&self, request: &RetryRequest) -> Checked {
+        self.reason(&request.id, request.reason.as_ref(), request.actor.as_ref())?;
+        let plan = &request.plan;
+        let begins = |f: &FollowUp| matches!(f, FollowUp::Ready(_) | FollowUp::After { .. });
+        if plan.again.is_empty() || !plan.again.iter().all(begins) {
+            return Err(StoreError::Request {
+                what: "the nodes that begin again",
+                allowed: "at least one, each ready or delayed".into(),
+                given: format!("{} of `{}`", plan.again.len(), request.id),
+            });
+        }
+        let nodes = plan.again.len() + plan.go_on.len() + plan.clear.len() + plan.joins.len();
+        at_most("the nodes of a retry", nodes, RetryRequest::MAX_NODES)
+    }
+
+    fn reason(&self, id: &InstanceId, reason: Option<&String>, actor: Option<&String>) -> Checked {
+        let size = reason.map_or(0, String::len) + actor.map_or(0, String::len);
+        self.payload(|| format!("reason and actor for `{id}`"), size)
+    }
+
     pub(crate) fn partition(&self, partition: Partition) -> Checked {
         if partition.number() < self.partitions.get() {
             return Ok(());
@@ -137,7 +168,10 @@ impl Bounds {
                 self.payload(|| format!("the output of `{task}`"), size)?;
                 follow_ups
             }
-            Verdict::Wait(_) | Verdict::Retry { .. } | Verdict::Failed { .. } => &[],
+            Verdict::Wait(_)
+            | Verdict::Retry { .. }
+            | Verdict::Failed { .. }
+            | Verdict::Paused { .. } => &[],
         };
         let Some(next) = item.claim_next else {
             return Ok(());

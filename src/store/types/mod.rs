@@ -13,7 +13,7 @@ mod tick;
 
 pub(crate) use check::Bounds;
 pub use claim::{AsideEntry, ClaimReply, ClaimRequest, Claimed, Parking, TaskLimits};
-pub use control::{Control, ControlReply, ControlRequest};
+pub use control::{Control, ControlReply, ControlRequest, RetryRequest};
 pub use extend::{ExtendRequest, Held, Holding};
 pub use hint::{Hint, Hints, StatusEvent, StatusEvents};
 pub use release::{ReleaseReply, ReleaseRequest};

@@ -64,6 +64,12 @@ pub enum Verdict {
         /// Why.
         error: ErrorRecord,
     },
+    /// The task failed for good, and its instance is paused for a person: the task begins again, its failures and
+    /// crashes forgotten, when the instance is resumed.
+    Paused {
+        /// Why.
+        error: ErrorRecord,
+    },
 }
 
 /// A request to claim a follow-up in the transition that makes it ready.

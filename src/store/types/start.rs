@@ -7,6 +7,7 @@ use crate::{
     ids::{DefinitionHash, InstanceId, MailboxId, QueueName, RunId, SignalName, WorkflowName},
     store::Status,
     time::Timestamp,
+    workflow::OnExhausted,
 };
 
 /// One instance to start. A call carries items of one partition, at most [`StartItem::MAX_ITEMS`] and
@@ -37,6 +38,8 @@ pub struct StartItem {
     pub meta: Option<Bytes>,
     /// How many crashes of each task's workers are survived.
     pub max_crashes: u32,
+    /// What one crash more leads to.
+    pub on_exhausted: OnExhausted,
     /// A mailbox that wants [`Hint::Done`](super::Hint::Done).
     pub waiter: Option<MailboxId>,
 }

@@ -141,6 +141,8 @@ pub enum Recovery {
     },
     /// Its worker crashed once too often; the instance failed.
     Failed,
+    /// Its worker crashed once too often; the instance is paused for a person.
+    Paused,
     /// Its worker lives but does not hold it any more; ready again, not counted.
     Lost,
     /// It went past its deadline; the engine decides on a retry.

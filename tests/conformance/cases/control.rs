@@ -55,6 +55,7 @@ pub(crate) async fn a_control_names_the_run_it_means(on: On) {
         control: Control::Terminate,
         reason: None,
         actor: None,
+        nonce: tenure::ids::Nonce::random(),
     };
     let run = second.run;
     let reply = t.store.control(request(first.run)).await;
@@ -76,6 +77,7 @@ pub(crate) async fn a_repeated_control_answers_as_before(on: On) {
         control,
         reason: None,
         actor: None,
+        nonce: tenure::ids::Nonce::random(),
     };
     for _ in 0..2 {
         let reply = t.store.control(request(Control::Cancel)).await;
@@ -103,6 +105,7 @@ pub(crate) async fn a_record_of_a_newer_version_is_left_untouched(on: On) {
         control: Control::Cancel,
         reason: None,
         actor: None,
+        nonce: tenure::ids::Nonce::random(),
     };
     let replace = StartItem {
         policy: IdPolicy::TerminateAndReplace,

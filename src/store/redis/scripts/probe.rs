@@ -27,7 +27,8 @@ pub(in crate::store::redis) async fn call(
         .key(keys.delayed())
         .key(keys.keeper())
         .key(keys.aside())
-        .key(keys.lists());
+        .key(keys.lists())
+        .key(keys.paused());
     for kind in [
         "last:",
         "worker:",

@@ -4,7 +4,7 @@ use super::{Lists, settle_item};
 use crate::{
     error::StoreError,
     store::{
-        Claimed, SettleReply, SettleRequest, Settlement,
+        Claimed, SettleReply, SettleRequest, Settlement, Verdict,
         redis::{
             Inner,
             decode::{Items, tagged},
@@ -16,7 +16,7 @@ use crate::{
 };
 
 pub(in crate::store::redis) static SCRIPT: Named =
-    script!("settle", "settle_await", "settle_follow");
+    script!("settle", "settle_await", "settle_follow", "settle_hand");
 
 fn arguments(
     inner: &Inner,
@@ -52,6 +52,10 @@ fn arguments(
     args.append(items);
     if request.items.iter().any(settle_item::touches_waiting) {
         args.key(keys.waiting());
+    }
+    let pauses = |item: &Settlement| matches!(item.verdict, Verdict::Paused { .. });
+    if request.items.iter().any(pauses) {
+        args.key(keys.paused());
     }
     Ok(args)
 }

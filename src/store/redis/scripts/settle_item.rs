@@ -9,7 +9,8 @@ use crate::{
     error::StoreError,
     ids::{Nonce, Purpose, TaskName, Ticket, ValueField, WorkerId},
     store::{
-        ClaimNext, ErrorRecord, Holding, SettleRequest, Settlement, TaskRecord, TaskState, Verdict,
+        ClaimNext, ControlRecord, ErrorRecord, Holding, SettleRequest, Settlement, TaskRecord,
+        TaskState, Verdict,
         redis::{keys::PartitionKeys, script::Args},
     },
     time::millis,
@@ -235,8 +236,8 @@ fn follow_fields(args: &mut Args, queued: &[Queued<'_>]) {
     }
 }
 
-fn error_bytes(error: &ErrorRecord) -> Result<Bytes, StoreError> {
-    codec::encode(error).map_err(|e| StoreError::Request {
+fn encoded(record: &impl serde::Serialize) -> Result<Bytes, StoreError> {
+    codec::encode(record).map_err(|e| StoreError::Request {
         what: "an error record",
         allowed: "text".to_owned(),
         given: e.to_string(),
@@ -272,6 +273,10 @@ pub(super) fn write<'a>(
         Verdict::Retry { after, error } => {
             args.key(keys.errors(&ticket.id));
             retry(args, lists, &item.holding, delay(*after), error)?
+        }
+        Verdict::Paused { error } => {
+            args.key(keys.errors(&ticket.id));
+            paused(args, lists, &item.holding, error)?
         }
         Verdict::Failed { error } => {
             args.key(keys.errors(&ticket.id));
@@ -347,7 +352,7 @@ pub(super) fn touches_waiting(item: &Settlement) -> bool {
             follow_ups.iter().any(waits)
         }
         Verdict::Wait(_) | Verdict::Failed { .. } => true,
-        Verdict::Retry { .. } => false,
+        Verdict::Retry { .. } | Verdict::Paused { .. } => false,
     }
 }
 
@@ -363,17 +368,43 @@ fn retry<'a>(
     } else {
         TaskState::Delayed
     };
-    let again = Ticket {
-        purpose: Purpose::Run,
-        ..holding.ticket.clone()
-    };
     args.arg(record_field(&holding.ticket))
         .arg(settled(&holding.record, state, 1))
         .count(lists.number(&holding.ticket.list))
-        .arg(again.entry())
+        .arg(again(holding).entry())
         .number(after)
-        .payload(error_bytes(error)?);
+        .payload(encoded(error)?);
     Ok("retry")
+}
+
+/// The ticket of the next attempt: an ordinary one, whatever this one was for.
+fn again(holding: &Holding) -> Ticket {
+    Ticket {
+        purpose: Purpose::Run,
+        ..holding.ticket.clone()
+    }
+}
+
+fn paused<'a>(
+    args: &mut Args,
+    lists: &mut Lists<'a>,
+    holding: &'a Holding,
+    error: &ErrorRecord,
+) -> Result<&'static str, StoreError> {
+    let record = TaskRecord {
+        failures: 0,
+        crashes: 0,
+        ..holding.record.clone()
+    };
+    args.arg(record_field(&holding.ticket))
+        .arg(settled(&record, TaskState::Ready, 0))
+        .arg(holding.ticket.id.to_string())
+        .count(lists.number(&holding.ticket.list))
+        .arg(again(holding).entry())
+        .payload(encoded(error)?)
+        .payload(encoded(&ControlRecord::because_of(error))?)
+        .arg(error.message.clone());
+    Ok("paused")
 }
 
 fn failed(
@@ -384,7 +415,7 @@ fn failed(
     args.arg(record_field(&holding.ticket))
         .arg(settled(&holding.record, TaskState::Failed, 1))
         .arg(holding.ticket.id.to_string())
-        .payload(error_bytes(error)?)
+        .payload(encoded(error)?)
         .arg(error.message.clone());
     Ok("failed")
 }

@@ -16,6 +16,7 @@ use crate::{
             script::{Args, Named, script},
         },
     },
+    workflow::OnExhausted,
 };
 
 pub(in crate::store::redis) static SCRIPT: Named = script!("start", "start_item");
@@ -40,7 +41,10 @@ fn firsts(item: &StartItem) -> impl Iterator<Item = First<'_>> {
 /// Whether two items differ in no more than their ids, runs and payloads: they are of one kind then, and what they have
 /// in common is sent once.
 fn alike(a: &StartItem, b: &StartItem) -> bool {
-    let common = |item: &StartItem| (item.policy, item.begin, item.definition, item.max_crashes);
+    let common = |item: &StartItem| {
+        let budget = (item.max_crashes, item.on_exhausted);
+        (item.policy, item.begin, item.definition, budget)
+    };
     common(a) == common(b)
         && a.workflow == b.workflow
         && a.queue == b.queue
@@ -77,6 +81,9 @@ fn kind<'a>(args: &mut Args, lists: &mut Lists<'a>, item: &'a StartItem) {
     args.arg("max_crashes").number(item.max_crashes);
     if !item.signals.is_empty() {
         args.arg("awaits").arg(words(&item.signals));
+    }
+    if item.on_exhausted == OnExhausted::Pause {
+        args.arg("on_exhausted").arg("pause");
     }
     if let Some(waiter) = &item.waiter {
         args.arg("waiter").arg(waiter.to_string());

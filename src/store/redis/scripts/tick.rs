@@ -40,7 +40,9 @@ pub(in crate::store::redis) async fn call(
     for status in Status::ALL.into_iter().filter(|s| s.is_terminal()) {
         args.key(keys.done(status.as_str()));
     }
-    args.key(keys.lists()).key(keys.waiting());
+    args.key(keys.lists())
+        .key(keys.waiting())
+        .key(keys.paused());
     args.arg(keys.prefix.to_owned())
         .arg(inner.publish_command())
         .arg(inner.guard());
@@ -115,6 +117,7 @@ fn recovered(mut items: Items) -> Result<Vec<Recovered>, StoreError> {
         let recovery = match what.as_str() {
             "requeued" => Recovery::Requeued { crashes },
             "failed" => Recovery::Failed,
+            "paused" => Recovery::Paused,
             "lost" => Recovery::Lost,
             "timed-out" => Recovery::TimedOut,
             other => return Err(items.unknown_tag(other)),

@@ -1,0 +1,188 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{FollowUp, Next, decide::enter};
+use crate::{
+    ids::{InputRef, TaskName, ValueField},
+    workflow::{Graph, Node, NodeId, NodeKind, Source},
+};
+
+/// Where a dead instance begins again. Default: at the tasks that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum RetryFrom {
+    /// At the tasks that failed.
+    #[default]
+    Failed,
+    /// At this task, whose result is taken back with all that came of it; what failed elsewhere begins again too.
+    Task(TaskName),
+    /// At the first nodes, as if nothing had been done.
+    Start,
+}
+
+/// How a node stood when its instance died.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Its result is stored.
+    Completed,
+    /// It failed for good.
+    Failed,
+    /// It was under way.
+    Open,
+    /// An earlier retry took its result back, and it was not reached since.
+    Cleared,
+}
+
+/// What the engine has to know of a dead instance.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Dead {
+    /// The nodes that were reached.
+    pub nodes: BTreeMap<TaskName, Standing>,
+    /// The values that are stored, with their lengths in bytes.
+    pub values: BTreeMap<ValueField, usize>,
+    /// Who arrived at which join, in order.
+    pub arrived: BTreeMap<TaskName, Vec<TaskName>>,
+}
+
+/// What a retry does; a store applies it in one transition.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RetryPlan {
+    /// Begins again, failures and crashes forgotten: ready or after a delay. `open` + 1 for each.
+    pub again: Vec<FollowUp>,
+    /// Was under way when the instance died, and goes on with the attempts it has left. `open` + 1 for each.
+    pub go_on: Vec<Next>,
+    /// Is taken back: records and results. How often it was claimed is kept, so that no fence comes twice.
+    pub clear: BTreeSet<TaskName>,
+    /// Joins that nodes arrived at which are taken back, with those who have still arrived.
+    pub joins: BTreeMap<TaskName, Vec<TaskName>>,
+}
+
+/// A retry names a task that was not reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotReached {
+    /// What was named.
+    pub task: TaskName,
+    /// Those that can be named.
+    pub reached: Vec<TaskName>,
+}
+
+/// How a dead instance of this graph begins again.
+///
+/// # Errors
+/// [`NotReached`] when the task to begin at has not been reached or is none of the graph.
+pub fn retry(graph: &Graph, dead: &Dead, from: &RetryFrom) -> Result<RetryPlan, NotReached> {
+    let standing = |node: &Node| dead.nodes.get(&node.name).copied();
+    let reached = |node: &Node| standing(node).is_some_and(|s| s != Standing::Cleared);
+    let named: Vec<NodeId> = match from {
+        RetryFrom::Failed => Vec::new(),
+        RetryFrom::Start => graph.entry().to_vec(),
+        RetryFrom::Task(task) => {
+            let node = graph.find(task).filter(|id| reached(graph.node(*id)));
+            vec![node.ok_or_else(|| NotReached {
+                task: task.clone(),
+                reached: names(graph.nodes().iter().filter(|node| reached(node))),
+            })?]
+        }
+    };
+    let mut below = downstream(graph, &named);
+    let mut again = named.clone();
+    again.extend(graph.ids().filter(|id| {
+        let failed = standing(graph.node(*id)) == Some(Standing::Failed);
+        failed && !below.contains(id) && !named.contains(id)
+    }));
+    below.extend(downstream(graph, &again));
+    again.retain(|id| !below.contains(id));
+    let open = graph.ids().filter(|id| {
+        let open = standing(graph.node(*id)) == Some(Standing::Open);
+        open && !below.contains(id) && !again.contains(id)
+    });
+    let mut taken_back = below.clone();
+    taken_back.extend(&again);
+    Ok(RetryPlan {
+        go_on: open.map(|id| go_on(graph, dead, id)).collect(),
+        joins: joins(graph, dead, &below, &taken_back),
+        clear: below
+            .iter()
+            .map(|id| graph.node(*id).name.clone())
+            .collect(),
+        again: again.iter().map(|id| begin(graph, dead, *id)).collect(),
+    })
+}
+
+fn names<'a>(nodes: impl Iterator<Item = &'a Node>) -> Vec<TaskName> {
+    nodes.map(|node| node.name.clone()).collect()
+}
+
+/// All nodes behind these, without these unless one is behind another.
+fn downstream(graph: &Graph, from: &[NodeId]) -> BTreeSet<NodeId> {
+    let mut below = BTreeSet::new();
+    let mut todo: Vec<NodeId> = from.to_vec();
+    while let Some(id) = todo.pop() {
+        for next in &graph.node(id).next {
+            if below.insert(*next) {
+                todo.push(*next);
+            }
+        }
+    }
+    below
+}
+
+/// Who stays arrived at the joins behind what is taken back. A join that itself begins again keeps its branches.
+fn joins(
+    graph: &Graph,
+    dead: &Dead,
+    below: &BTreeSet<NodeId>,
+    taken_back: &BTreeSet<NodeId>,
+) -> BTreeMap<TaskName, Vec<TaskName>> {
+    let gone = |task: &TaskName| graph.find(task).is_some_and(|id| taken_back.contains(&id));
+    below
+        .iter()
+        .map(|id| &graph.node(*id).name)
+        .filter_map(|join| {
+            let arrived = dead.arrived.get(join)?;
+            let stay = arrived.iter().filter(|task| !gone(task));
+            Some((join.clone(), stay.cloned().collect()))
+        })
+        .collect()
+}
+
+fn input(graph: &Graph, dead: &Dead, id: NodeId) -> InputRef {
+    match graph.input_of(id) {
+        Source::Value(field) => InputRef::Field {
+            field: field.clone(),
+            len: dead.values.get(field).copied().unwrap_or(0),
+        },
+        Source::Branches(_) => InputRef::Join,
+    }
+}
+
+fn next(graph: &Graph, id: NodeId, input: InputRef) -> Next {
+    let node = graph.node(id);
+    Next {
+        task: node.name.clone(),
+        list: graph.list(id),
+        input,
+        limits: node.limits,
+    }
+}
+
+/// A node that goes on. One that waited waits anew, unless its signal is there.
+fn go_on(graph: &Graph, dead: &Dead, id: NodeId) -> Next {
+    let node = graph.node(id);
+    let signal = dead.values.get(&node.value());
+    let input = match (node.kind, signal) {
+        (NodeKind::Wait(_), Some(len)) => InputRef::Field {
+            field: node.value(),
+            len: *len,
+        },
+        _ => input(graph, dead, id),
+    };
+    next(graph, id, input)
+}
+
+/// A node that begins again: as it followed at first, but that a join's branches have met already.
+fn begin(graph: &Graph, dead: &Dead, id: NodeId) -> FollowUp {
+    match graph.node(id).kind {
+        NodeKind::Join { .. } => FollowUp::Ready(next(graph, id, InputRef::Join)),
+        _ => enter(graph, id, &input(graph, dead, id)),
+    }
+}
