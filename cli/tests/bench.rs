@@ -96,6 +96,7 @@ fn an_idle_worker_is_asked_in_every_way() {
         &[
             ("idle: start to handler", "starts", COUNT),
             ("idle: start to result", "starts", COUNT),
+            ("idle: signal to handler", "signals", COUNT / 5),
             ("idle: cancel to token", "cancellations", COUNT / 5),
             ("idle: nothing to do", "seconds", 1),
         ],
@@ -212,7 +213,7 @@ fn a_load_whose_counts_are_wrong_fails() {
         .spawn()
         .expect("the program");
     // Each part of a load has a namespace of its own; that of the last one is looked at after seconds.
-    let key = format!("{{tenure-bench-{}-3:0}}:claim:order-1:task", child.id());
+    let key = format!("{{tenure-bench-{}-4:0}}:claim:order-1:task", child.id());
     server.run::<()>(&["SET", &key, "nobody"]);
     let output = child.wait_with_output().expect("its end");
     assert!(!output.status.success());

@@ -274,6 +274,22 @@ pub(crate) fn workflow(
     }
 }
 
+/// What [`behind_a_signal`] waits for.
+pub(crate) const SIGNAL: &str = "go";
+
+/// A workflow of one task behind a signal, whose payload is the task's input.
+pub(crate) fn behind_a_signal(
+    witness: &Arc<Witness>,
+) -> Result<Workflow<Payload, Payload>, BuildErrors> {
+    let witness = Arc::clone(witness);
+    Workflow::builder::<Payload>("signalled")
+        .await_signal::<Payload>(SIGNAL)
+        .task("task", move |payload: Payload| {
+            run(Arc::clone(&witness), Step::Only, payload)
+        })
+        .build()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

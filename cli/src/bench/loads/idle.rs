@@ -3,9 +3,10 @@
 
 use std::{sync::Arc, time::Duration};
 
+use anyhow::Context;
 use tenure::{TaskContext, TaskError, Workflow};
 
-use super::{Flow, SLOTS, id, in_time, stop, worker};
+use super::{Flow, SLOTS, fill, id, in_time, stop, worker};
 use crate::bench::{
     Bench,
     check::{self, Expected},
@@ -24,6 +25,9 @@ const WARM_UP: u64 = 20;
 pub(super) async fn run(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     let place = bench.place().await?;
     let mut rows = starts(bench, &place).await?;
+    place.leave().await?;
+    let place = bench.place().await?;
+    rows.push(signals(bench, &place).await?);
     place.leave().await?;
     let place = bench.place().await?;
     rows.push(cancellations(bench, &place).await?);
@@ -71,6 +75,37 @@ async fn starts(bench: &Bench, place: &Place) -> anyhow::Result<Vec<Row>> {
             .latency("start to result", &results)
             .against(&references),
     ])
+}
+
+/// Instances that wait for a signal, which is sent to one after the other.
+async fn signals(bench: &Bench, place: &Place) -> anyhow::Result<Row> {
+    let witness = Witness::new(Latency::UntilFirst);
+    let workflow = flow::behind_a_signal(&witness)?;
+    let samples = (bench.sizes.samples / 5).max(10);
+    let client = place.client();
+    fill(place, &workflow, 0, samples).await?;
+    let worker = worker(place, &workflow, SLOTS)?;
+    // The worker works off the waits' beginnings first, if there is anything to do for them.
+    check::until(place, PAUSE, |found| found.ready + found.running == 0).await?;
+    for number in 0..samples {
+        tokio::time::sleep(PAUSE).await;
+        let target = id(number)?;
+        client
+            .signal(&target, flow::SIGNAL, &Payload::now())
+            .await
+            .context("a signal could not be sent")?;
+        in_time(witness.until_runs(number + 1), "no handler began").await?;
+    }
+    check::until_completed(place, samples).await?;
+    stop(&worker).await?;
+    check::runs(witness.runs(), samples)?;
+    let expected = Expected {
+        completed: samples,
+        ..Expected::default()
+    };
+    check::counts(place, expected).await?;
+    Ok(Row::new("idle: signal to handler", "signals", samples)
+        .latency("signal to handler", &witness.take_latency()))
 }
 
 /// Instances whose only task waits to be cancelled.
