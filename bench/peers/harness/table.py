@@ -57,7 +57,7 @@ def rate(results, shape, peer, kind):
 
 
 def against_reference(results, shape, peer):
-    """Tasks a second over the raw reference just before the same load, median of the rounds."""
+    """Tasks a second over the raw reference just before, median of the rounds."""
     return figure(results.median(shape, peer.key, lambda found: found["drain"] / found["reference"]), 3)
 
 
@@ -95,8 +95,8 @@ def notes(results, machine, given):
     """What was measured, where, how often."""
     reference = figure(results.median("reference", "reference", "rate"))
     versions = ", ".join(filter(None, (machine["redis"], machine["postgres"], machine["rust"], machine["node"])))
-    yield f"Medians of {given.rounds} rounds; in brackets: Tenure's rate over this one. Reference: {reference} calls/s of"
-    yield "a script of 8 commands, 200 in flight on one connection, measured before each load. No job was lost: where one"
+    yield f"Medians; rounds: {given.rounds}. In brackets: Tenure's rate over this one. Reference: {reference} calls/s of"
+    yield "a script of 8 commands, 200 in flight on one connection, measured before each program. No job was lost: where one"
     yield "was, there would be no figure."
     yield f"{machine['cores']} cores, {machine['cpu']}, {machine['system']}. {versions}."
     if given.quick:

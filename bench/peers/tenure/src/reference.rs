@@ -4,18 +4,17 @@ use peers_common::{Args, Result};
 use redis::{Script, aio::MultiplexedConnection};
 use tokio::task::JoinSet;
 
-/// Eight commands of the kinds that a transition is made of. It leaves nothing behind.
+/// Eight commands of the kinds that a transition is made of, those of `tenure bench`. It leaves little behind.
 const SCRIPT: &str = "
-local id = ARGV[1]
-redis.call('ZREM', KEYS[1], id)
-redis.call('HSET', KEYS[2], 'status', ARGV[2], 'out', ARGV[3])
-redis.call('HMGET', KEYS[2], 'status', 'out', 'none')
-redis.call('SET', KEYS[3], ARGV[2], 'NX', 'PX', 30000)
-redis.call('RPUSH', KEYS[4], id)
-redis.call('LPOP', KEYS[4])
-redis.call('ZADD', KEYS[1], 1, id)
-redis.call('DEL', KEYS[2], KEYS[3])
-return 1
+local at = redis.call('HMGET', KEYS[1], 'state', 'run')
+redis.call('HSET', KEYS[1], 'state', ARGV[1], 'input', ARGV[2])
+redis.call('SET', KEYS[2], ARGV[1], 'PX', 30000)
+redis.call('ZADD', KEYS[3], 1, ARGV[1])
+redis.call('LPUSH', KEYS[4], ARGV[1])
+redis.call('RPOP', KEYS[4])
+redis.call('ZREM', KEYS[3], ARGV[1])
+redis.call('DEL', KEYS[2])
+return at
 ";
 
 /// How often a second the script runs, from as many tasks as there are slots, on one connection.
@@ -47,19 +46,21 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
 
 async fn calls(mut connection: MultiplexedConnection, slot: usize, count: usize) -> Result<usize> {
     let script = Script::new(SCRIPT);
-    let keys = ["running", "instance", "claim", "ready"].map(|key| format!("{{ref}}:{key}:{slot}"));
-    let output = "x".repeat(100);
+    let instance = format!("{{raw}}:instance-{slot}");
+    let claim = format!("{{raw}}:claim-{slot}");
+    let payload = "x".repeat(100);
     let mut answered = 0;
-    for call in 0..count {
-        let mut call_of = script.prepare_invoke();
-        for key in &keys {
-            call_of.key(key);
-        }
-        call_of
-            .arg(call)
-            .arg("running 1 abcdefgh 0 0 worker 1")
-            .arg(&output);
-        answered += call_of.invoke_async::<usize>(&mut connection).await?;
+    for _ in 0..count {
+        let _: redis::Value = script
+            .key(&instance)
+            .key(&claim)
+            .key("{raw}:running")
+            .key("{raw}:ready")
+            .arg(slot)
+            .arg(&payload)
+            .invoke_async(&mut connection)
+            .await?;
+        answered += 1;
     }
     Ok(answered)
 }
