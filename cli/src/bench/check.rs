@@ -36,6 +36,8 @@ pub(crate) struct Found {
     pub(crate) ready: u64,
     pub(crate) delayed: u64,
     pub(crate) running: u64,
+    waiting: u64,
+    paused: u64,
     aside: u64,
 }
 
@@ -57,6 +59,8 @@ impl Found {
         self.ready += counts.ready.values().sum::<usize>() as u64;
         self.delayed += counts.delayed as u64;
         self.running += counts.running as u64;
+        self.waiting += counts.waiting as u64;
+        self.paused += counts.paused as u64;
         self.aside += counts.aside as u64;
     }
 }
