@@ -91,7 +91,7 @@ local function retry()
     else
       set[#set + 1], set[#set + 2] = 'task:' .. task, 'cleared ' .. attempt .. ' - 0 0 - -'
     end
-    gone[#gone + 1], gone[#gone + 2] = 'out:' .. task, 'due:' .. task
+    gone[#gone + 1], gone[#gone + 2], gone[#gone + 3] = 'out:' .. task, 'due:' .. task, 'progress:' .. task
   end
   for i = a + clear, a + clear + 3 * (joins - 1), 3 do
     local record = joined(ARGV[i], ARGV[i + 1], ARGV[i + 2])

@@ -10,7 +10,8 @@ if names.err then return foreign(names) and 'unreadable' end
 if #names == 0 then return 'not-found' end
 local plain, fields, payloads = {}, {}, {}
 for _, name in ipairs(names) do
-  if name == 'input' or sub(name, 1, 4) == 'out:' or sub(name, 1, 7) == 'signal:' then
+  local kind = string.match(name, '^(%l+):') or name
+  if kind == 'input' or kind == 'out' or kind == 'progress' or kind == 'set' or kind == 'signal' then
     payloads[#payloads + 1], payloads[#payloads + 2] = name, call('HSTRLEN', KEYS[1], name)
   else
     plain[#plain + 1] = name

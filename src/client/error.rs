@@ -3,7 +3,8 @@ use std::{sync::Arc, time::Duration};
 use crate::{
     codec::CodecError,
     ids::{
-        DefinitionHash, IdError, InstanceId, RunId, SignalId, SignalName, TaskName, WorkflowName,
+        DefinitionHash, IdError, InstanceId, RunId, SignalId, SignalName, TaskName, ValueField,
+        WorkflowName,
     },
     store::{ErrorRecord, SignalRequest, Status, StoreError},
 };
@@ -67,6 +68,18 @@ pub enum ClientError {
     WrongType {
         /// The instance.
         id: InstanceId,
+        /// What the decoder said.
+        source: Arc<CodecError>,
+    },
+    /// A stored value of the instance is not of the type that was asked for; it stays stored.
+    #[error(
+        "`{field}` of `{id}` has another type: {source}; ask for the type that its task stores"
+    )]
+    WrongValue {
+        /// The instance.
+        id: InstanceId,
+        /// Which value.
+        field: ValueField,
         /// What the decoder said.
         source: Arc<CodecError>,
     },

@@ -16,6 +16,7 @@
 
 mod control;
 mod error;
+mod events;
 mod handle;
 mod list;
 mod many;
@@ -29,6 +30,7 @@ pub use crate::engine::RetryFrom;
 
 pub use self::{
     error::ClientError,
+    events::{EventFilter, Events},
     handle::{Handle, Untyped},
     list::{Cursor, Filter, Page},
     producer::Client,

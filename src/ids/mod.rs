@@ -17,7 +17,8 @@ pub use self::{
     error::IdError,
     instance::{InstanceId, Partition},
     name::{
-        MailboxId, Namespace, QueueName, SignalId, SignalName, TaskName, WorkerId, WorkflowName,
+        MailboxId, Namespace, QueueName, SharedKey, SignalId, SignalName, TaskName, WorkerId,
+        WorkflowName,
     },
     run::{DefinitionHash, Nonce, RunId, RunTail},
     ticket::{InputRef, ListName, Purpose, Ticket, ValueField},

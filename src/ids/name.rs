@@ -56,6 +56,10 @@ name!(
     WorkerId, "worker id", MAX_WORKER_ID
 );
 name!(
+    /// The key of a value that the tasks of an instance share.
+    SharedKey, "shared key", MAX_NAME
+);
+name!(
     /// An address for hints: the id of a worker or of a client.
     MailboxId, "mailbox id", MAX_NAME
 );

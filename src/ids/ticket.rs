@@ -2,7 +2,9 @@
 
 use std::{fmt, str::FromStr};
 
-use super::{DefinitionHash, IdError, InstanceId, QueueName, RunTail, TaskName, error::shorten};
+use super::{
+    DefinitionHash, IdError, InstanceId, QueueName, RunTail, SharedKey, TaskName, error::shorten,
+};
 
 /// A ready list: a queue and a definition, so that each of its readers may run all that stands in it.
 ///
@@ -92,6 +94,10 @@ pub enum ValueField {
     Input,
     /// `out:<task>`: the result of a task.
     Output(TaskName),
+    /// `progress:<task>`: how far a task says it is.
+    Progress(TaskName),
+    /// `set:<key>`: a value that the tasks of an instance share.
+    Shared(SharedKey),
 }
 
 impl fmt::Display for ValueField {
@@ -99,6 +105,8 @@ impl fmt::Display for ValueField {
         match self {
             Self::Input => f.write_str("input"),
             Self::Output(task) => write!(f, "out:{task}"),
+            Self::Progress(task) => write!(f, "progress:{task}"),
+            Self::Shared(key) => write!(f, "set:{key}"),
         }
     }
 }
@@ -109,6 +117,8 @@ impl FromStr for ValueField {
         match value.split_once(':') {
             None if value == "input" => Ok(Self::Input),
             Some(("out", task)) => Ok(Self::Output(TaskName::new(task)?)),
+            Some(("progress", task)) => Ok(Self::Progress(TaskName::new(task)?)),
+            Some(("set", key)) => Ok(Self::Shared(SharedKey::new(key)?)),
             _ => Err(IdError::Stored {
                 kind: "payload field",
                 value: shorten(value),

@@ -232,6 +232,14 @@ pub struct Snapshot {
     pub values: BTreeMap<ValueField, usize>,
 }
 
+impl Snapshot {
+    /// Labels and creator, from `meta`; none when there are none or they cannot be read.
+    #[must_use]
+    pub fn start_meta(&self) -> super::StartMeta {
+        super::StartMeta::lenient(self.meta.as_deref())
+    }
+}
+
 /// `<arrived> <failed> <need> <total> <fired> <who>`: what is stored of a join.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JoinRecord {

@@ -30,11 +30,11 @@ pub use self::{
     record::{Status, TaskRecord, TaskState},
     types::{
         AsideEntry, Begin, ClaimNext, ClaimReply, ClaimRequest, Claimed, Clocks, Control,
-        ControlReply, ControlRequest, ErrorRecord, ExtendRequest, Gate, Held, Hint, Hints, Holding,
-        IdPolicy, KeeperRole, Parking, Recovered, Recovery, ReleaseReply, ReleaseRequest,
-        Retention, RetryRequest, SettleReply, SettleRequest, Settlement, SignalReply,
-        SignalRequest, StartItem, StartReply, StatusEvent, StatusEvents, TaskLimits, TickReply,
-        TickRequest, Verdict,
+        ControlReply, ControlRequest, ErrorRecord, Event, ExtendRequest, Gate, Held, Hint, Hints,
+        Holding, IdPolicy, KeeperRole, NoteReply, NoteRequest, Parking, Recovered, Recovery,
+        ReleaseReply, ReleaseRequest, Retention, RetryRequest, SettleReply, SettleRequest,
+        Settlement, SignalReply, SignalRequest, StartItem, StartReply, StatusEvent, StatusEvents,
+        TaskLimits, TickReply, TickRequest, Verdict,
     },
 };
 use crate::ids::{DefinitionHash, InstanceId, MailboxId, Partition, RunId, WorkflowName};
@@ -83,6 +83,13 @@ pub trait Store: Inspect + fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// As [`Store::claim`].
     async fn release(&self, request: ReleaseRequest) -> Result<Vec<ReleaseReply>, StoreError>;
+
+    /// running → running: what a task says of itself and shares.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`] and [`StoreError::Request`] before anything is sent; [`StoreError::OutOfMemory`], as a
+    /// start; as [`Store::claim`].
+    async fn note(&self, request: NoteRequest) -> Result<NoteReply, StoreError>;
 
     /// due → ready, expired → ready or dead, old → gone.
     ///

@@ -6,11 +6,17 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
+use serde::{Serialize, de::DeserializeOwned};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
-use crate::ids::{IdError, InstanceId, RunId, TaskName, WorkflowName};
+use super::notebook::{Notebook, StateError};
+use crate::{
+    codec,
+    ids::{IdError, InstanceId, RunId, SharedKey, TaskName, ValueField, WorkflowName},
+};
 
 /// What a handler may know about its attempt, and how it learns that it should stop. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -47,6 +53,8 @@ pub struct ContextParts {
     pub states: Arc<States>,
     /// The span of the attempt.
     pub span: Span,
+    /// Where it writes down.
+    pub(crate) notebook: Notebook,
 }
 
 impl ContextParts {
@@ -69,6 +77,7 @@ impl ContextParts {
             cancellation: CancellationToken::new(),
             states: Arc::default(),
             span: Span::none(),
+            notebook: Notebook::default(),
         }
     }
 
@@ -198,11 +207,84 @@ impl TaskContext {
         self.0.states.get()
     }
 
+    /// Says how far the task is: any value, of at most 64 KiB. It can be read by [`Handle::progress`], and by later
+    /// attempts of the task with [`TaskContext::last_progress`], while the instance is kept.
+    ///
+    /// Costs the handler nothing: the last value is sent at most once a second, and before the task is settled, whatever
+    /// its outcome. A worker that dies loses what was said in its last second.
+    ///
+    /// [`Handle::progress`]: crate::Handle::progress
+    ///
+    /// # Errors
+    /// [`StateError::TooLarge`], [`StateError::Codec`].
+    pub fn progress<T: Serialize>(&self, value: &T) -> Result<(), StateError> {
+        let field = ValueField::Progress(self.0.task.clone());
+        let value = encoded(&field, value)?;
+        self.0.notebook.progress(field, value)
+    }
+
+    /// What this task said last of its progress, in this attempt or one before it; `None` if it said nothing. The store
+    /// is asked each time. A retry of a failed instance forgets it for the tasks behind those that begin again.
+    ///
+    /// # Errors
+    /// [`StateError::Codec`] when it is of another type, [`StateError::Store`]; a store that is away is waited for.
+    pub async fn last_progress<T: DeserializeOwned>(&self) -> Result<Option<T>, StateError> {
+        self.read(ValueField::Progress(self.0.task.clone())).await
+    }
+
+    /// Sets a value that all tasks of the instance can read, and that [`Handle::shared`] shows: of at most 64 KiB, under a
+    /// key of 1 to 64 characters of `A-Z a-z 0-9 _ . -`, and 64 of them for an instance. The last one set is kept.
+    ///
+    /// When it returns, the value is stored; should the worker die before the task is settled, it stays. If the future is
+    /// dropped, it is stored or not. A worker that lost the task changes nothing.
+    ///
+    /// [`Handle::shared`]: crate::Handle::shared
+    ///
+    /// # Errors
+    /// All of [`StateError`]; a store that is away is waited for.
+    pub async fn set<T: Serialize + Sync>(
+        &self,
+        key: impl AsRef<str> + Send,
+        value: &T,
+    ) -> Result<(), StateError> {
+        let key = SharedKey::new(key)?;
+        let value = encoded(&ValueField::Shared(key.clone()), value)?;
+        self.0.notebook.set(key, value).await
+    }
+
+    /// The value that a task of the instance has set under this key; `None` if none has. The store is asked each time.
+    ///
+    /// # Errors
+    /// [`StateError::Key`], [`StateError::Codec`], [`StateError::Store`]; a store that is away is waited for.
+    pub async fn get<T: DeserializeOwned>(
+        &self,
+        key: impl AsRef<str> + Send,
+    ) -> Result<Option<T>, StateError> {
+        let key = SharedKey::new(key)?;
+        self.read(ValueField::Shared(key)).await
+    }
+
+    async fn read<T: DeserializeOwned>(&self, field: ValueField) -> Result<Option<T>, StateError> {
+        let value = self.0.notebook.read(field.clone()).await?;
+        let decoded = value.map(|value| codec::decode(&value)).transpose();
+        decoded.map_err(|source| StateError::Codec {
+            field,
+            source: source.into(),
+        })
+    }
+
     /// The span of the attempt, to attach spawned work to.
     #[must_use]
     pub fn span(&self) -> &Span {
         &self.0.span
     }
+}
+
+fn encoded<T: Serialize>(field: &ValueField, value: &T) -> Result<Bytes, StateError> {
+    codec::encode(value).map_err(|source| StateError::Codec {
+        field: field.clone(),
+        source: source.into(),
+    })
 }
 
 /// Which attempt a side effect belongs to. See [`TaskContext::fence`].

@@ -8,7 +8,13 @@
 mod context;
 mod error;
 mod handler;
+mod middleware;
+mod notebook;
 
 pub use context::{ContextParts, Fence, States, TaskContext};
 pub use error::{ErrorKind, Retry, TaskError};
 pub use handler::{ErasedHandler, Handler, Plain, WithContext, erase};
+pub(crate) use middleware::Layer;
+pub use middleware::{Middleware, Next};
+pub use notebook::StateError;
+pub(crate) use notebook::{Notebook, Writer};

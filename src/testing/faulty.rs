@@ -13,9 +13,10 @@ use crate::{
     store::{
         Announcement, ClaimReply, ClaimRequest, ControlReply, ControlRequest, Counts,
         DefinitionRecord, ErrorRecord, ExtendRequest, Finished, Header, Held, Hint, Hints, Inspect,
-        IntoStore, ListRecord, Place, Position, ReleaseReply, ReleaseRequest, RetryRequest, Scan,
-        SettleReply, SettleRequest, SignalReply, SignalRequest, Snapshot, StartItem, StartReply,
-        Status, StatusEvents, Store, StoreError, Summaries, TickReply, TickRequest, WorkerRecord,
+        IntoStore, ListRecord, NoteReply, NoteRequest, Place, Position, ReleaseReply,
+        ReleaseRequest, RetryRequest, Scan, SettleReply, SettleRequest, SignalReply, SignalRequest,
+        Snapshot, StartItem, StartReply, Status, StatusEvents, Store, StoreError, Summaries,
+        TickReply, TickRequest, WorkerRecord,
     },
     time::Timestamp,
 };
@@ -180,6 +181,11 @@ impl Store for FaultyStore {
     async fn release(&self, request: ReleaseRequest) -> Result<Vec<ReleaseReply>, StoreError> {
         let go = sending!(|store, request| store.release(request));
         self.call(Transition::Release, go).await
+    }
+
+    async fn note(&self, request: NoteRequest) -> Result<NoteReply, StoreError> {
+        let go = sending!(|store, request| store.note(request));
+        self.call(Transition::Note, go).await
     }
 
     async fn tick(&self, request: TickRequest) -> Result<TickReply, StoreError> {

@@ -26,6 +26,8 @@ pub enum Transition {
     Settle,
     /// running → ready.
     Release,
+    /// What a running task writes down.
+    Note,
     /// The keeper's round.
     Tick,
     /// waiting → ready, or kept.
@@ -58,6 +60,7 @@ impl fmt::Display for Transition {
             Self::Extend => "extend",
             Self::Settle => "settle",
             Self::Release => "release",
+            Self::Note => "note",
             Self::Tick => "tick",
             Self::Signal => "signal",
             Self::Control => "control",

@@ -1,7 +1,8 @@
-//! For tests of workflows under faults, with the feature `testing`.
+//! For tests of workflows, with the feature `testing`: by a test that moves the time ([`TestEnv`]), and under faults.
 //!
 //! | part | what it does |
 //! |---|---|
+//! | [`TestEnv`] | the real worker on a store in memory, with a clock that skips |
 //! | [`Ledger`] | handlers write down what they do, before and after their effect |
 //! | [`Check`] | compares ledger and store: what holds at all times, and what holds when all is quiet |
 //! | [`FaultyStore`] | a store behind a line on which processes die, replies get lost and calls come twice |
@@ -46,6 +47,7 @@
 
 mod check;
 mod digest;
+mod env;
 mod faulty;
 mod ledger;
 mod line;
@@ -58,6 +60,7 @@ pub(crate) use self::seeded::uuid;
 pub use self::{
     check::{Check, Rule, Violation},
     digest::Digest,
+    env::{Attempt, TestEnv},
     faulty::FaultyStore,
     ledger::{Entry, History, Ledger, LedgerError},
     line::Line,

@@ -8,7 +8,7 @@ use crate::{
     ids::{IdError, QueueName, WorkerId, WorkflowName},
     options::OptionError,
     store::{IntoStore, Retention, Store},
-    task::{ErasedHandler, States, TaskContext, TaskError},
+    task::{ErasedHandler, Layer, Middleware, States, TaskContext, TaskError},
     workflow::{AnyWorkflow, Graph},
 };
 
@@ -49,6 +49,7 @@ pub struct WorkerBuilder {
     workflows: Vec<AnyWorkflow>,
     queues: Vec<QueueName>,
     states: States,
+    layers: Vec<Arc<dyn Layer>>,
     invalid: Option<IdError>,
 }
 
@@ -69,6 +70,7 @@ impl WorkerBuilder {
             workflows: Vec::new(),
             queues: Vec::new(),
             states: States::default(),
+            layers: Vec::new(),
             invalid: None,
         }
     }
@@ -126,6 +128,13 @@ impl WorkerBuilder {
     /// second value of one type takes the place of the first. Default: nothing.
     pub fn state<T: Any + Send + Sync>(mut self, state: T) -> Self {
         self.states.insert(state);
+        self
+    }
+
+    /// Something that stands around all handlers of the worker. Of several the first one added is the outermost.
+    /// Default: nothing.
+    pub fn middleware(mut self, middleware: impl Middleware) -> Self {
+        self.layers.push(Arc::new(middleware));
         self
     }
 
@@ -213,7 +222,8 @@ impl WorkerBuilder {
         }
         self.config.check()?;
         let catalog = Catalog::new(self.workflows, &self.queues)?;
-        let (core, inboxes) = Core::new(self.store, self.config, catalog, self.states);
+        let (core, inboxes) =
+            Core::new(self.store, self.config, catalog, (self.states, self.layers));
         Ok(Worker::new(Arc::new(core), inboxes))
     }
 }

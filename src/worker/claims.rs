@@ -6,9 +6,10 @@ use std::{
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::notes::Notes;
 use crate::{
     ids::{InstanceId, Partition, RunTail},
-    store::{Claimed, Held, Holding},
+    store::{Claimed, Held, Holding, Store},
 };
 
 /// A claim that this worker believes to hold.
@@ -21,6 +22,8 @@ pub(crate) struct Claim {
     pub(crate) lost: CancellationToken,
     /// The instance is over: the handler is told, and stopped when it does not listen.
     pub(crate) cancelled: CancellationToken,
+    /// What its task writes down.
+    pub(crate) notes: Notes,
 }
 
 impl Claim {
@@ -45,8 +48,9 @@ impl Claim {
 
 /// All claims of a worker, for the heartbeat and for hints. A claim stands here from the reply that brought it until
 /// its settlement is answered.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Claims {
+    store: Arc<dyn Store>,
     inner: Mutex<Inner>,
 }
 
@@ -58,6 +62,13 @@ struct Inner {
 }
 
 impl Claims {
+    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+        Self {
+            store,
+            inner: Mutex::default(),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         // Every change below is complete before anything can panic.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
@@ -70,6 +81,7 @@ impl Claims {
             since: Instant::now(),
             lost: CancellationToken::new(),
             cancelled: CancellationToken::new(),
+            notes: Notes::new(Arc::clone(&self.store)),
         });
         let mut inner = self.lock();
         inner.last_key += 1;

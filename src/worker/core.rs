@@ -22,7 +22,7 @@ use super::{
 use crate::{
     ids::Partition,
     store::{SettleReply, Settlement, Store, StoreError},
-    task::States,
+    task::{Layer, States},
 };
 
 /// What the roles of one worker share.
@@ -31,6 +31,8 @@ pub(crate) struct Core {
     pub(crate) config: Config,
     pub(crate) catalog: Catalog,
     pub(crate) states: Arc<States>,
+    /// Around each handler, the outermost first.
+    pub(crate) layers: Vec<Arc<dyn Layer>>,
     pub(crate) claims: Arc<Claims>,
     pub(crate) tasks: TaskTracker,
     pub(crate) fetch: FetchBell,
@@ -66,11 +68,12 @@ impl Core {
         store: Arc<dyn Store>,
         config: Config,
         catalog: Catalog,
-        states: States,
+        (states, layers): (States, Vec<Arc<dyn Layer>>),
     ) -> (Self, Inboxes) {
         let (settlers, inboxes) = Partition::all(store.partitions())
             .map(|_| mpsc::channel(256))
             .unzip();
+        let claims = Arc::new(Claims::new(Arc::clone(&store)));
         let core = Self {
             slots: Arc::new(Semaphore::new(config.concurrency)),
             present: Partition::all(store.partitions())
@@ -80,7 +83,8 @@ impl Core {
             config,
             catalog,
             states: Arc::new(states),
-            claims: Arc::default(),
+            layers,
+            claims,
             tasks: TaskTracker::new(),
             fetch: FetchBell::default(),
             keeper: KeeperBell::default(),

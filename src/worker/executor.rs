@@ -13,6 +13,7 @@ use super::{
     claims::Claim,
     core::Core,
     input::{self, Input, NoInput},
+    notes,
     roles::panic_message,
 };
 use crate::{
@@ -20,7 +21,7 @@ use crate::{
     engine::{self, Attempt, Decision, Failure, Outcome},
     ids::{InputRef, Purpose, ValueField},
     store::{ErrorKind, ErrorRecord, StoreError, Verdict},
-    task::{ContextParts, ErasedHandler, Retry, TaskContext, TaskError},
+    task::{ContextParts, ErasedHandler, Next, Notebook, Retry, TaskContext, TaskError, Writer},
     workflow::{AnyWorkflow, Node, NodeId, NodeKind},
 };
 
@@ -54,7 +55,7 @@ pub(crate) enum Ended {
 /// One execution: what all its steps look at.
 struct Execution<'a> {
     core: &'a Arc<Core>,
-    claim: &'a Claim,
+    claim: &'a Arc<Claim>,
     workflow: &'a AnyWorkflow,
     id: NodeId,
     node: &'a Node,
@@ -70,7 +71,7 @@ struct Limit {
 }
 
 /// Runs one claimed task to its verdict.
-pub(crate) async fn execute(core: &Arc<Core>, claim: &Claim, known: Option<Known>) -> Ended {
+pub(crate) async fn execute(core: &Arc<Core>, claim: &Arc<Claim>, known: Option<Known>) -> Ended {
     let ticket = &claim.claimed.ticket;
     let (workflow, id) = match core.catalog.find(ticket.list.definition, &ticket.task) {
         Ok(found) => found,
@@ -179,16 +180,23 @@ impl Execution<'_> {
     async fn call(&self, handler: &Arc<dyn ErasedHandler>, input: Bytes) -> Result<End, Ended> {
         let token = self.claim.cancelled.child_token();
         let context = self.context(token.clone());
+        let next = Next::new(&self.core.layers, handler.as_ref());
         let mut future: BoxFuture<'_, _> =
-            Box::pin(AssertUnwindSafe(async { handler.run(context, input).await }).catch_unwind());
+            Box::pin(AssertUnwindSafe(async { next.run(context, input).await }).catch_unwind());
         let ended = self
-            .bounded(&mut future, self.core.config.cancel_grace)
+            .bounded(
+                notes::beside(self.claim, &mut future),
+                self.core.config.cancel_grace,
+            )
             .await;
         if !matches!(ended, Bounded::Done(_)) {
             // What the handler has spawned can hear of its end.
             token.cancel();
         }
         drop_quietly(future);
+        if !matches!(ended, Bounded::Stopped(_)) {
+            self.claim.last_progress().await;
+        }
         match ended {
             Bounded::Done(Ok(Ok(output))) => Ok(End::Output(output)),
             Bounded::Done(Ok(Err(error))) => Ok(error_end(&error)),
@@ -283,6 +291,8 @@ impl Execution<'_> {
         parts.cancellation = token;
         parts.states = Arc::clone(&self.core.states);
         parts.span = Span::current();
+        let writer: Arc<dyn Writer> = Arc::<Claim>::clone(self.claim);
+        parts.notebook = Notebook::Claim(writer);
         TaskContext::new(parts)
     }
 

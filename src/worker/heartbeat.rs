@@ -132,6 +132,9 @@ async fn beat_forever(core: &Core, store: &Arc<dyn Store>, partition: Partition)
     }
 }
 
+/// The most tasks whose progress one heartbeat sends for them.
+const OVERDUE: usize = 16;
+
 /// One heartbeat in one partition: presence first, then every claim.
 pub(crate) async fn beat(
     core: &Core,
@@ -156,7 +159,15 @@ pub(crate) async fn beat(
         }
         rest = left;
         if rest.is_empty() {
-            return Ok(());
+            break;
         }
     }
+    for claim in claims
+        .iter()
+        .filter(|claim| claim.is_behind())
+        .take(OVERDUE)
+    {
+        claim.overdue_progress(store).await;
+    }
+    Ok(())
 }

@@ -26,6 +26,7 @@ mod keeper;
 mod lane;
 mod life;
 mod mailbox;
+mod notes;
 mod roles;
 mod settle;
 mod slot;

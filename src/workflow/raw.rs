@@ -85,7 +85,8 @@ impl From<&Graph> for RawGraph {
     fn from(graph: &Graph) -> Self {
         let indices = |ids: &[NodeId]| ids.iter().map(|id| u32::from(id.0)).collect();
         let value = |field: &ValueField| match field {
-            ValueField::Input => RawValue::Input,
+            // No node takes anything else as its input.
+            ValueField::Input | ValueField::Progress(_) | ValueField::Shared(_) => RawValue::Input,
             ValueField::Output(task) => graph
                 .find(task)
                 .map_or(RawValue::Input, |id| RawValue::Output(u32::from(id.0))),

@@ -106,6 +106,11 @@ conformance! {
         a_repeated_release_is_lost
         a_release_of_a_cancelled_instance_drops_the_claim
         who_leaves_gives_up_presence_and_keeper_role;
+    note:
+        what_a_running_task_notes_can_be_read
+        a_note_without_the_claim_changes_nothing
+        a_note_that_comes_twice_undoes_none_that_came_between
+        shared_values_are_bounded;
     reap:
         a_claim_that_expires_is_a_crash_and_ready_again
         live_claims_and_work_without_a_claim_are_never_touched
@@ -140,7 +145,8 @@ conformance! {
         owners_hear_of_a_cancel
         waiters_hear_of_the_end
         status_changes_are_published
-        a_listener_that_does_not_listen_holds_nobody_up;
+        a_listener_that_does_not_listen_holds_nobody_up
+        a_slow_listener_hears_how_much_it_missed;
     control:
         a_cancel_is_final_in_every_state
         a_control_names_the_run_it_means

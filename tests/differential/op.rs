@@ -31,6 +31,13 @@ pub(crate) enum Op {
         items: Vec<Fence>,
         leave: bool,
     },
+    Note {
+        fence: Fence,
+        number: u64,
+        /// Its progress, and which shared values.
+        progress: bool,
+        shared: Vec<u8>,
+    },
     Tick(Tick),
     Control {
         id: u8,
@@ -256,6 +263,8 @@ fn any() -> impl Strategy<Value = Op> {
             .prop_map(|(by, items, ttl)| Op::Extend { by, items, ttl }),
         2 => (by(), vec(fence(), 0..3), rarely())
             .prop_map(|(by, items, leave)| Op::Release { by, items, leave }),
+        2 => (fence(), 1..4_u64, anything::<bool>(), vec(0..70_u8, 0..17))
+            .prop_map(|(fence, number, progress, shared)| Op::Note { fence, number, progress, shared }),
         6 => tick().prop_map(Op::Tick),
         4 => (0..3_u8, control(), which_run())
             .prop_map(|(id, control, run)| Op::Control { id, control, run }),

@@ -9,13 +9,13 @@ use tenure::{
     engine::{FollowUp, Limits, Next, RetryPlan},
     ids::{
         DefinitionHash, InputRef, InstanceId, ListName, MailboxId, Nonce, Partition, QueueName,
-        RunId, SignalName, TaskName, ValueField, WorkerId, WorkflowName,
+        RunId, SharedKey, SignalName, TaskName, ValueField, WorkerId, WorkflowName,
     },
     store::{
-        self, ClaimNext, ClaimRequest, Claimed, ControlRequest, ErrorKind, ErrorRecord,
-        ExtendRequest, Found, Hint, Hints, Holding, Inspect, ListRecord, Place, ReleaseRequest,
-        Retention, RetryRequest, SettleReply, SettleRequest, Settlement, StartItem, Status,
-        StatusEvents, Store, StoreError, TaskState, TickRequest, memory::Damage,
+        self, ClaimNext, ClaimRequest, Claimed, ControlRequest, ErrorKind, ErrorRecord, Event,
+        ExtendRequest, Found, Hint, Hints, Holding, Inspect, ListRecord, NoteRequest, Place,
+        ReleaseRequest, Retention, RetryRequest, SettleReply, SettleRequest, Settlement, StartItem,
+        Status, StatusEvents, Store, StoreError, TaskState, TickRequest, memory::Damage,
     },
     time::Timestamp,
 };
@@ -164,6 +164,12 @@ impl<'s> World<'s> {
             },
             Op::Extend { by, items, ttl } => self.extend(*by, items, *ttl).await,
             Op::Release { by, items, leave } => self.release(*by, items, *leave).await,
+            Op::Note {
+                fence,
+                number,
+                progress,
+                shared,
+            } => self.note(*fence, *number, *progress, shared).await,
             Op::Tick(tick) => self.tick(tick).await,
             Op::Control { id, control, run } => self.control(*id, *control, *run).await,
             Op::ControlAgain => match self.last_control.clone() {
@@ -278,6 +284,30 @@ impl<'s> World<'s> {
             leave,
         };
         both!(self.stores, "release", |s| s.release(request.clone())).map(|_| ())
+    }
+
+    async fn note(&mut self, fence: Fence, number: u64, progress: bool, shared: &[u8]) -> Outcome {
+        let Some(holding) = self.pick(fence) else {
+            return Ok(());
+        };
+        let own = ValueField::Progress(holding.ticket.task.clone());
+        let key = |n: &u8| ValueField::Shared(SharedKey::new(format!("k{n}")).expect("a key"));
+        let fields: BTreeSet<_> = progress
+            .then_some(own)
+            .into_iter()
+            .chain(shared.iter().map(key))
+            .collect();
+        let value = Bytes::from(vec![u8::try_from(number).expect("a small number")]);
+        let request = NoteRequest {
+            partition: p0(),
+            holding,
+            number,
+            values: fields
+                .into_iter()
+                .map(|field| (field, value.clone()))
+                .collect(),
+        };
+        both!(self.stores, "note", |s| s.note(request.clone())).map(|_| ())
     }
 
     async fn tick(&mut self, tick: &Tick) -> Outcome {
@@ -527,7 +557,11 @@ impl<'s> World<'s> {
             if memory != redis {
                 return Err(format!("event\nmemory: {memory:?}\nredis:  {redis:?}"));
             }
-            if memory.is_none_or(|event| event.id.as_str().starts_with(SENTINEL)) {
+            let is_last = match memory {
+                Some(Event::Changed(event)) => event.id.as_str().starts_with(SENTINEL),
+                _ => true,
+            };
+            if is_last {
                 return Ok(());
             }
         }

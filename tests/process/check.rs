@@ -119,7 +119,7 @@ impl World {
             .keys()
             .filter_map(|field| match field {
                 ValueField::Output(task) => Some(task.clone()),
-                ValueField::Input => None,
+                ValueField::Input | ValueField::Progress(_) | ValueField::Shared(_) => None,
             })
             .collect();
         let fields: Vec<ValueField> = tasks.iter().cloned().map(ValueField::Output).collect();

@@ -3,11 +3,12 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 /// The commands that the scripts may use: what README.md asks a user's rights to include.
-const COMMANDS: [&str; 42] = [
+const COMMANDS: [&str; 43] = [
     "DEL",
     "EXISTS",
     "GET",
     "HDEL",
+    "HEXISTS",
     "HGET",
     "HKEYS",
     "HMGET",

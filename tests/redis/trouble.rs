@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use tenure::{
     ids::{MailboxId, WorkerId},
-    store::{Hint, Hints, Inspect, Parking, Store, StoreError, redis::RedisStore},
+    store::{Event, Hint, Hints, Inspect, Parking, Store, StoreError, redis::RedisStore},
 };
 use tenure_test_support::RedisServer;
 use tokio::time::{Instant, timeout};
@@ -218,9 +218,15 @@ async fn a_killed_subscriber_subscribes_again_and_says_so() {
     start(&store, item("order-1")).await;
     let claims = claim(&store, "w", 1).await.claims;
     crate::making::settle(&store, "w", vec![done(&claims[0])]).await;
-    let event = timeout(Duration::from_secs(5), events.next()).await;
-    let event = event.expect("an event in time").expect("an event");
-    assert_eq!(event.to, tenure::store::Status::Completed);
+    let mut event = async || {
+        let event = timeout(Duration::from_secs(5), events.next()).await;
+        event.expect("an event in time").expect("an event")
+    };
+    assert_eq!(event().await, Event::Missed { events: None });
+    match event().await {
+        Event::Changed(event) => assert_eq!(event.to, tenure::store::Status::Completed),
+        other => panic!("{other:?}"),
+    }
 }
 
 // case 58

@@ -62,7 +62,7 @@ impl Line {
     /// How likely a call goes wrong, in hundredths: rare calls more often.
     fn odds(transition: Transition) -> u8 {
         match transition {
-            Transition::Start | Transition::Control | Transition::Release => 40,
+            Transition::Start | Transition::Control | Transition::Release | Transition::Note => 40,
             Transition::Settle => 10,
             Transition::Claim => 5,
             Transition::Extend | Transition::Tick => 3,

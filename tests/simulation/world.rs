@@ -6,7 +6,7 @@ use fastrand::Rng;
 use futures_util::StreamExt;
 use tenure::{
     Client, Reaper, Worker, Workflow,
-    store::Store,
+    store::{Event, Store},
     testing::{Check, FaultyStore, Ledger, Link},
     workflow::AnyWorkflow,
 };
@@ -149,7 +149,9 @@ impl World {
     async fn watch_events(&self) {
         let mut events = self.store.events().await.expect("events of a whole store");
         while let Some(event) = events.next().await {
-            self.ledger.event(&event).expect("a ledger in memory");
+            if let Event::Changed(event) = event {
+                self.ledger.event(&event).expect("a ledger in memory");
+            }
         }
     }
 

@@ -6,6 +6,8 @@ mod cancelling;
 mod claiming;
 mod faults;
 mod logging;
+mod middleware;
+mod noting;
 mod producing;
 mod reaping;
 mod retrying;

@@ -6,8 +6,8 @@ use tenure::{
     ids::{ListName, Nonce, QueueName, WorkerId},
     reaper::Reaper,
     store::{
-        ClaimRequest, ErrorKind, ErrorRecord, ExtendRequest, Held, Holding, Inspect, Parking,
-        Recovery, Retention, Status, Store, TaskLimits, TaskState, memory::MemoryStore,
+        ClaimRequest, ErrorKind, ErrorRecord, Event, ExtendRequest, Held, Holding, Inspect,
+        Parking, Recovery, Retention, Status, Store, TaskLimits, TaskState, memory::MemoryStore,
     },
     time::{Clock, Timestamp},
     workflow::Workflow,
@@ -186,7 +186,9 @@ async fn one_crash_too_many_fails_the_instance_and_closes_its_tasks() {
         }
         other => panic!("{other}"),
     }
-    let event = events.next().await.unwrap();
+    let Some(Event::Changed(event)) = events.next().await else {
+        panic!("an event");
+    };
     assert_eq!(
         (event.from, event.to),
         (Some(Status::Running), Status::Failed)

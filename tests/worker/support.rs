@@ -20,10 +20,10 @@ use tenure::{
     store::{
         Announcement, ClaimReply, ClaimRequest, ControlReply, ControlRequest, Counts,
         DefinitionRecord, ErrorRecord, ExtendRequest, Finished, Header, Held, Hints, Inspect,
-        ListRecord, Place, Position, ReleaseReply, ReleaseRequest, RetryRequest, Scan, SettleReply,
-        SettleRequest, Settlement, SignalReply, SignalRequest, Snapshot, StartItem, StartReply,
-        Status, StatusEvents, Store, StoreError, Summaries, TickReply, TickRequest, Verdict,
-        WorkerRecord, memory::MemoryStore,
+        ListRecord, NoteReply, NoteRequest, Place, Position, ReleaseReply, ReleaseRequest,
+        RetryRequest, Scan, SettleReply, SettleRequest, Settlement, SignalReply, SignalRequest,
+        Snapshot, StartItem, StartReply, Status, StatusEvents, Store, StoreError, Summaries,
+        TickReply, TickRequest, Verdict, WorkerRecord, memory::MemoryStore,
     },
     time::Timestamp,
 };
@@ -192,6 +192,10 @@ impl Store for Flaky {
 
     async fn release(&self, request: ReleaseRequest) -> Result<Vec<ReleaseReply>, StoreError> {
         self.through("release", self.inner.release(request)).await
+    }
+
+    async fn note(&self, request: NoteRequest) -> Result<NoteReply, StoreError> {
+        self.through("note", self.inner.note(request)).await
     }
 
     async fn tick(&self, request: TickRequest) -> Result<TickReply, StoreError> {

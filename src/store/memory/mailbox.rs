@@ -7,7 +7,7 @@ use tokio::sync::broadcast::{self, Receiver, Sender, error::RecvError};
 
 use crate::{
     ids::MailboxId,
-    store::{Hint, Hints, StatusEvent, StatusEvents},
+    store::{Event, Hint, Hints, StatusEvent, StatusEvents},
 };
 
 /// How many hints wait in a mailbox before the oldest are lost.
@@ -52,12 +52,13 @@ impl Mailboxes {
 
     pub(super) fn events(&self) -> StatusEvents {
         stream::unfold(self.events.subscribe(), |mut receiver| async move {
-            loop {
-                match receiver.recv().await {
-                    Ok(event) => return Some((event, receiver)),
-                    Err(RecvError::Lagged(_)) => {}
-                    Err(RecvError::Closed) => return None,
+            match receiver.recv().await {
+                Ok(event) => Some((Event::Changed(event), receiver)),
+                Err(RecvError::Lagged(events)) => {
+                    let events = Some(events);
+                    Some((Event::Missed { events }, receiver))
                 }
+                Err(RecvError::Closed) => None,
             }
         })
         .boxed()

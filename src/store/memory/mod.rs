@@ -9,6 +9,7 @@ mod extend;
 mod inspect;
 mod listing;
 mod mailbox;
+mod note;
 mod release;
 mod retry;
 mod scored;
@@ -35,9 +36,9 @@ use self::{
 };
 use super::{
     Announcement, ClaimReply, ClaimRequest, ControlReply, ControlRequest, ExtendRequest, Header,
-    Held, Hints, ReleaseReply, ReleaseRequest, RetryRequest, SettleReply, SettleRequest,
-    SignalReply, SignalRequest, StartItem, StartReply, StatusEvents, Store, StoreError, TickReply,
-    TickRequest, types::Bounds,
+    Held, Hints, NoteReply, NoteRequest, ReleaseReply, ReleaseRequest, RetryRequest, SettleReply,
+    SettleRequest, SignalReply, SignalRequest, StartItem, StartReply, StatusEvents, Store,
+    StoreError, TickReply, TickRequest, types::Bounds,
 };
 use crate::{
     ids::{
@@ -253,6 +254,11 @@ impl Store for MemoryStore {
     async fn release(&self, request: ReleaseRequest) -> Result<Vec<ReleaseReply>, StoreError> {
         self.bounds().release(&request)?;
         Ok(self.transition(request.partition, |call| release::release(call, &request)))
+    }
+
+    async fn note(&self, request: NoteRequest) -> Result<NoteReply, StoreError> {
+        self.bounds().note(&request)?;
+        Ok(self.transition(request.partition, |call| note::note(call, &request)))
     }
 
     async fn tick(&self, request: TickRequest) -> Result<TickReply, StoreError> {

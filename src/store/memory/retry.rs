@@ -64,6 +64,8 @@ fn revive(instance: &mut Instance, request: &RetryRequest) {
     instance.open = i64::try_from(plan.again.len() + plan.go_on.len()).unwrap_or(i64::MAX);
     for task in &plan.clear {
         forget(instance, task);
+        let progress = ValueField::Progress(task.clone());
+        instance.values.remove(&progress);
         let attempt = instance.tasks.remove(task).map_or(0, |r| r.attempt);
         if attempt > 0 {
             let record = TaskRecord {

@@ -130,6 +130,7 @@ fn fresh(item: &StartItem, now: Timestamp, replaced: Vec<RunId>) -> Instance {
         joins: BTreeMap::new(),
         signals: Signals::of(&item.signals),
         due: BTreeMap::new(),
+        noted: BTreeMap::new(),
         values: BTreeMap::from([(ValueField::Input, item.input.clone())]),
         meta: item.meta.clone(),
         result: None,

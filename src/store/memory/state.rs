@@ -153,6 +153,8 @@ pub(super) struct Instance {
     /// Overall deadlines, written at the first claim.
     pub(super) due: BTreeMap<TaskName, Timestamp>,
     pub(super) values: BTreeMap<ValueField, Bytes>,
+    /// Attempt and number of the last note of each task.
+    pub(super) noted: BTreeMap<TaskName, (u32, u64)>,
     pub(super) meta: Option<Bytes>,
     pub(super) result: Option<ValueField>,
     pub(super) error: Option<ErrorRecord>,

@@ -46,9 +46,10 @@ use crate::{
     store::{
         Announcement, ClaimReply, ClaimRequest, ControlReply, ControlRequest, Counts,
         DefinitionRecord, ErrorRecord, ExtendRequest, Finished, Header, Held, Hints, Inspect,
-        ListRecord, Place, Position, ReleaseReply, ReleaseRequest, RetryRequest, Scan, SettleReply,
-        SettleRequest, SignalReply, SignalRequest, Snapshot, StartItem, StartReply, Status,
-        StatusEvents, Store, Summaries, TickReply, TickRequest, WorkerRecord, types::Bounds,
+        ListRecord, NoteReply, NoteRequest, Place, Position, ReleaseReply, ReleaseRequest,
+        RetryRequest, Scan, SettleReply, SettleRequest, SignalReply, SignalRequest, Snapshot,
+        StartItem, StartReply, Status, StatusEvents, Store, Summaries, TickReply, TickRequest,
+        WorkerRecord, types::Bounds,
     },
     time::Timestamp,
 };
@@ -247,6 +248,10 @@ impl Store for RedisStore {
 
     async fn release(&self, request: ReleaseRequest) -> Result<Vec<ReleaseReply>, StoreError> {
         scripts::release::call(&self.0, &request).await
+    }
+
+    async fn note(&self, request: NoteRequest) -> Result<NoteReply, StoreError> {
+        scripts::note::call(&self.0, &request).await
     }
 
     async fn tick(&self, request: TickRequest) -> Result<TickReply, StoreError> {

@@ -3,13 +3,13 @@
 use std::{num::NonZeroU16, time::Duration};
 
 use super::{
-    ClaimRequest, Control, ControlRequest, ExtendRequest, Holding, ReleaseRequest, RetryRequest,
-    SettleRequest, Settlement, SignalRequest, StartItem, TickRequest, Verdict,
+    ClaimRequest, Control, ControlRequest, ExtendRequest, Holding, NoteRequest, ReleaseRequest,
+    RetryRequest, SettleRequest, Settlement, SignalRequest, StartItem, TickRequest, Verdict,
 };
 use crate::{
     engine::FollowUp,
     error::StoreError,
-    ids::{InstanceId, Partition},
+    ids::{InstanceId, Partition, ValueField},
 };
 
 /// The longest time that a claim, a presence or a keeper role may hold without being renewed.
@@ -107,6 +107,41 @@ impl Bounds {
             || format!("the signal `{}` for `{}`", request.name, request.id),
             request.payload.len(),
         )
+    }
+
+    pub(crate) fn note(&self, request: &NoteRequest) -> Checked {
+        let holding = std::iter::once(&request.holding);
+        self.holdings(request.partition, holding, 1)?;
+        at_least_one("the number of values to note", request.values.len())?;
+        at_most(
+            "the number of values to note",
+            request.values.len(),
+            NoteRequest::MAX_VALUES,
+        )?;
+        let task = &request.holding.ticket.task;
+        request.values.iter().try_for_each(|(field, value)| {
+            let own = match field {
+                ValueField::Progress(of) => of == task,
+                ValueField::Shared(_) => true,
+                ValueField::Input | ValueField::Output(_) => false,
+            };
+            if !own {
+                return Err(StoreError::Request {
+                    what: "a value to note",
+                    allowed: format!("the progress of `{task}` or a shared value"),
+                    given: field.to_string(),
+                });
+            }
+            let limit = self.max_payload.min(NoteRequest::MAX_BYTES);
+            if value.len() <= limit {
+                return Ok(());
+            }
+            Err(StoreError::TooLarge {
+                what: format!("`{field}`"),
+                size: value.len(),
+                limit,
+            })
+        })
     }
 
     pub(crate) fn tick(&self, request: &TickRequest) -> Checked {

@@ -59,5 +59,19 @@ pub struct StatusEvent {
     pub error: Option<String>,
 }
 
-/// Status changes of all instances. Lossy: a subscriber that falls behind misses events and slows nobody.
-pub type StatusEvents = BoxStream<'static, StatusEvent>;
+/// What a subscription to status changes brings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// An instance has changed its status.
+    Changed(StatusEvent),
+    /// Changes were missed here: the subscriber fell behind, or its connection was broken. What is stored says how things
+    /// stand.
+    Missed {
+        /// How many; `None` when nobody knows.
+        events: Option<u64>,
+    },
+}
+
+/// Status changes of all instances. Lossy: a subscriber that falls behind misses events, is told so and slows nobody.
+pub type StatusEvents = BoxStream<'static, Event>;

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use tenure::store::{
-    Begin, ClaimRequest, Control, Hint, Parking, StartItem, Status, StatusEvent, TickRequest,
+    Begin, ClaimRequest, Control, Event, Hint, Parking, StartItem, Status, StatusEvent, TickRequest,
 };
 
 use crate::{
@@ -274,6 +274,7 @@ pub(crate) async fn status_changes_are_published(on: On) {
             at: t.now(),
             error,
         };
+        let expected = Event::Changed(expected);
         assert_eq!(event.expect("an event"), Some(expected));
     }
 }
@@ -297,9 +298,40 @@ pub(crate) async fn a_listener_that_does_not_listen_holds_nobody_up(on: On) {
         for _ in 0..100 {
             let event = tokio::time::timeout(Duration::from_secs(10), listening.next()).await;
             let event = event.expect("an event").expect("an open stream");
-            assert_eq!(event.to, Status::Completed);
+            assert!(matches!(event, Event::Changed(e) if e.to == Status::Completed));
         }
     }
     let counts = t.store.counts(p0()).await.expect("counts");
     assert_eq!(counts.finished[&Status::Completed], 100 * rounds);
+}
+
+// R18
+pub(crate) async fn a_slow_listener_hears_how_much_it_missed(on: On) {
+    let t = on.store().await;
+    let mut slow = t.store.events().await.expect("events");
+    // More than a queue holds.
+    let all: u64 = match on {
+        On::Memory => 4_200,
+        On::Redis => 1_200,
+    };
+    for i in 0..all {
+        t.cancel(&t.started(item(&format!("x-{i}"))).await.id).await;
+    }
+    let (mut heard, mut missed) = (0, 0);
+    while heard + missed < all {
+        let event = tokio::time::timeout(Duration::from_secs(10), slow.next()).await;
+        match event
+            .expect("no event is unaccounted for")
+            .expect("an open stream")
+        {
+            Event::Changed(event) => {
+                assert_eq!(event.to, Status::Cancelled);
+                heard += 1;
+            }
+            Event::Missed { events } => missed += events.expect("a count"),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(heard + missed, all);
+    assert!(missed > 0 && heard > 0, "{heard} heard, {missed} missed");
 }

@@ -5,6 +5,7 @@ pub(crate) mod heartbeat;
 pub(crate) mod hints;
 pub(crate) mod join;
 pub(crate) mod listing;
+pub(crate) mod note;
 pub(crate) mod pause;
 pub(crate) mod reads;
 pub(crate) mod reap;

@@ -24,7 +24,7 @@ use super::{Inner, error::Failure, scripts::probe::PROBE};
 use crate::{
     error::StoreError,
     ids::{MailboxId, Partition},
-    store::{Hint, Hints, StatusEvents},
+    store::{Event, Hint, Hints, StatusEvents},
 };
 
 /// How many hints or events wait for a receiver that is behind; more are dropped.
@@ -32,7 +32,10 @@ const BEHIND: usize = 1024;
 
 /// What comes out of a subscription.
 enum Delivery {
+    /// The subscription is new, or is back after a break.
     Subscribed,
+    /// So many lines were dropped because the receiver is behind.
+    Missed(u64),
     Message(Partition, Vec<u8>),
 }
 
@@ -40,6 +43,8 @@ struct Subscriber {
     id: u64,
     channels: Vec<(String, Partition)>,
     sender: mpsc::Sender<Delivery>,
+    /// How many lines were dropped that it was not told of yet.
+    missed: u64,
     /// The answer to who subscribed, until the channels are subscribed for the first time.
     waiting: Option<oneshot::Sender<Result<(), Failure>>>,
 }
@@ -101,6 +106,7 @@ async fn subscribe(
         id,
         channels,
         sender,
+        missed: 0,
         waiting: Some(answer),
     };
     let commands = {
@@ -163,7 +169,8 @@ pub(super) async fn hints(inner: &Arc<Inner>, mailbox: &MailboxId) -> Result<Hin
     let subscription = subscribe(inner, channels).await?;
     let hints = subscription.flat_map(|delivery| {
         futures_util::stream::iter(match delivery {
-            Delivery::Subscribed => vec![Hint::Subscribed],
+            // Whoever missed hints has to look.
+            Delivery::Subscribed | Delivery::Missed(_) => vec![Hint::Subscribed],
             Delivery::Message(partition, payload) => String::from_utf8_lossy(&payload)
                 .lines()
                 .filter_map(|line| hint(line, partition))
@@ -180,12 +187,19 @@ pub(super) async fn events(inner: &Arc<Inner>) -> Result<StatusEvents, StoreErro
         channels.push((inner.keys_of(partition)?.events(), partition));
     }
     let subscription = subscribe(inner, channels).await?;
-    let events = subscription.flat_map(|delivery| {
+    let mut begun = false;
+    let events = subscription.flat_map(move |delivery| {
         futures_util::stream::iter(match delivery {
-            Delivery::Subscribed => Vec::new(),
+            // The first one is the beginning, any other the end of a break.
+            Delivery::Subscribed if !std::mem::replace(&mut begun, true) => Vec::new(),
+            Delivery::Subscribed => vec![Event::Missed { events: None }],
+            Delivery::Missed(events) => vec![Event::Missed {
+                events: Some(events),
+            }],
             Delivery::Message(_, payload) => String::from_utf8_lossy(&payload)
                 .split('\n')
                 .filter_map(event)
+                .map(Event::Changed)
                 .collect(),
         })
     });

@@ -110,10 +110,21 @@ impl Subscriber {
         self.deliver(Delivery::Subscribed);
     }
 
-    fn deliver(&self, delivery: Delivery) {
-        // Lossy: whoever is so far behind has enough to look at, and looks.
-        if self.sender.try_send(delivery).is_err() {
-            tracing::trace!("a hint was dropped");
+    /// Lossy: whoever is so far behind hears later how much was dropped.
+    fn deliver(&mut self, delivery: Delivery) {
+        self.tell_missed();
+        let lines = match &delivery {
+            Delivery::Message(_, payload) => 1 + payload.iter().filter(|b| **b == b'\n').count(),
+            Delivery::Subscribed | Delivery::Missed(_) => 1,
+        };
+        if self.missed > 0 || self.sender.try_send(delivery).is_err() {
+            self.missed += u64::try_from(lines).unwrap_or(u64::MAX);
+        }
+    }
+
+    fn tell_missed(&mut self) {
+        if self.missed > 0 && self.sender.try_send(Delivery::Missed(self.missed)).is_ok() {
+            self.missed = 0;
         }
     }
 }
@@ -141,7 +152,10 @@ impl Session<'_> {
                     Some(Command::Remove(id)) => self.remove(id).await?,
                     None => return Ok(()),
                 },
-                _ = ping.tick() => self.line.ping().await?,
+                _ = ping.tick() => {
+                    self.subscribers.values_mut().for_each(Subscriber::tell_missed);
+                    self.line.ping().await?;
+                }
             }
         }
         Ok(())
@@ -178,12 +192,14 @@ impl Session<'_> {
             .any(|subscriber| subscriber.channels.iter().any(|(name, _)| name == channel))
     }
 
-    fn deliver(&self, channel: &str, payload: &[u8]) {
-        for subscriber in self.subscribers.values() {
-            for (name, partition) in &subscriber.channels {
-                if name == channel {
-                    subscriber.deliver(Delivery::Message(*partition, payload.to_vec()));
-                }
+    fn deliver(&mut self, channel: &str, payload: &[u8]) {
+        for subscriber in self.subscribers.values_mut() {
+            let channels = subscriber.channels.iter();
+            let here = channels.filter(|(name, _)| name == channel);
+            // A mailbox has one channel for each partition.
+            let partition = here.map(|(_, partition)| *partition).next();
+            if let Some(partition) = partition {
+                subscriber.deliver(Delivery::Message(partition, payload.to_vec()));
             }
         }
     }

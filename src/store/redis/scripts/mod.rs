@@ -4,6 +4,7 @@ pub(super) mod announce;
 pub(super) mod claim;
 pub(super) mod control;
 pub(super) mod extend;
+pub(super) mod note;
 pub(super) mod probe;
 pub(super) mod publish;
 pub(super) mod release;
