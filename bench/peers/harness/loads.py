@@ -75,6 +75,8 @@ def one_round(chosen, given, results, hosts, number):
     for shape in (shape for shape in SHAPES if shape in given.loads):
         for peer in (peer for peer in order if shape in peer.shapes):
             reference = raw_reference(given, results, hosts, number)
+            if reference is None:
+                continue
             count = peer.count(shape, given.quick)
             words = ["throughput", "--shape", shape, "--count", count]
             values = program(peer, words, results, hosts, f"round {number + 1}, {shape}")
@@ -89,10 +91,14 @@ def one_round(chosen, given, results, hosts, number):
 
 
 def raw_reference(given, results, hosts, number):
-    """What Redis does with eight commands in a script, just before a program."""
+    """What Redis does with eight commands in a script, just before a program; nothing if it failed."""
     hosts["redis"].clear()
     command = [*peers.rust("tenure"), "reference", "--url", hosts["redis"].url, "--count", str(REFERENCE[given.quick])]
-    rate = call(command)["reference"]
+    try:
+        rate = call(command)["reference"]
+    except (RuntimeError, OSError, ValueError, subprocess.SubprocessError) as error:
+        results.fail(f"round {number + 1}, reference", error)
+        return None
     results.add("reference", "reference", number, {"rate": rate})
     return rate
 

@@ -74,9 +74,7 @@ impl Peer for Apalis {
             return Err("apalis: no fan".into());
         }
         let connection = apalis_redis::connect(args.url.as_str()).await?;
-        let redis = redis::Client::open(args.url.as_str())?
-            .get_multiplexed_async_connection()
-            .await?;
+        let redis = peers_common::connect(&args.url).await?;
         Ok(Self {
             storage: RedisStorage::new(connection).with_config(config(args)),
             redis,

@@ -59,9 +59,7 @@ impl Peer for BullMq {
         } else {
             None
         };
-        let redis = redis::Client::open(args.url.as_str())?
-            .get_multiplexed_async_connection()
-            .await?;
+        let redis = peers_common::connect(&args.url).await?;
         Ok(Self {
             queue,
             flows,

@@ -10,7 +10,7 @@ mod server;
 pub use args::{Args, Shape};
 pub use ledger::{Ledger, payload, payload_index};
 pub use loads::main;
-pub use server::used_memory;
+pub use server::{connect, used_memory};
 
 use std::{sync::Arc, time::Duration};
 

@@ -71,9 +71,7 @@ fn workflow(shape: Shape, ledger: &Arc<Ledger>) -> Result<Workflow<String, Strin
 impl Peer for Tenure {
     async fn connect(args: &Args, ledger: Arc<Ledger>) -> Result<Self> {
         let store = RedisStore::connect(&args.url).await?;
-        let redis = redis::Client::open(args.url.as_str())?
-            .get_multiplexed_async_connection()
-            .await?;
+        let redis = peers_common::connect(&args.url).await?;
         Ok(Self {
             client: Client::new(store.clone()),
             store,

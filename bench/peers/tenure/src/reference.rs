@@ -19,9 +19,7 @@ return at
 
 /// How often a second the script runs, from as many tasks as there are slots, on one connection.
 pub(crate) async fn run(args: &Args) -> Result<()> {
-    let connection = redis::Client::open(args.url.as_str())?
-        .get_multiplexed_async_connection()
-        .await?;
+    let connection = peers_common::connect(&args.url).await?;
     let script = Script::new(SCRIPT);
     script
         .prepare_invoke()
