@@ -43,9 +43,9 @@ local function take(list, entry, again_only)
   local size = space and tonumber(sub(ref, space + 1))
   local input, r = size and size <= budget and sub(ref, sub(ref, 1, 1) == '!' and 2 or 1, space - 1) or 'v', nil
   if limit then
-    r = try('HMGET', key, 'v', 'run', 'status', name, 'started_at', input, 'due:' .. task)
+    r = try('HMGET', key, 'v', 'run', 'status', name, 'times', input, 'due:' .. task)
   else
-    r = try('HMGET', key, 'v', 'run', 'status', name, 'started_at', input)
+    r = try('HMGET', key, 'v', 'run', 'status', name, 'times', input)
   end
   if r.err then return foreign(r) and unreadable(ticket, 'the key does not hold a snapshot') end
   local version, run, record = r[1], r[2], r[4]
@@ -100,7 +100,7 @@ local function store()
     if taken[i + 5] then
       call('HSET', taken[i], taken[i + 1], taken[i + 2])
     else
-      call('HSET', taken[i], taken[i + 1], taken[i + 2], 'started_at', ctx.at)
+      call('HSET', taken[i], taken[i + 1], taken[i + 2], 'times', ctx.at)
     end
   end
   call('SET', KEYS[5], cmsgpack.pack(last), 'PX', AGAIN)

@@ -79,9 +79,9 @@ local function steer()
   return { reply, run }
 end
 
-local r = try('HMGET', key, 'run', 'status', 'waiter', 'v', 'controlled', 'finished_at', 'retries')
+local r = try('HMGET', key, 'run', 'status', 'waiter', 'v', 'controlled', 'finished_at', 'retries', 'times')
 if r.err then return foreign(r) and { 'unreadable' } end
-run, status, waiter, finished, retries = r[1], r[2], r[3], r[6], tonumber(r[7] or 0)
+run, status, waiter, finished, retries = r[1], r[2], r[3], ended_at(r[6], r[8]), tonumber(r[7] or 0)
 if not run and not r[4] then return { 'not-found' } end
 if not run then return { 'unreadable' } end
 if ARGV[6] ~= '' and ARGV[6] ~= run then return { 'replaced', run } end

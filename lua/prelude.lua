@@ -1,5 +1,5 @@
--- Put in front of every script at compile time. Functions of their arguments; `ctx`, made by `begin`, carries what one
--- call shares: prefix, publish command, the time as number (`now`) and text (`at`), and what to publish last.
+-- Put in front of every script. Functions of their arguments; `ctx`, made by `begin`, carries what one call shares:
+-- prefix, publish command, the time as number (`now`) and text (`at`), and what to publish last.
 local KEYS, ARGV, call, try, find, sub = KEYS, ARGV, redis.call, redis.pcall, string.find, string.sub
 local SHOWN_BY, WAKES, REPLACED, KEPT = 15000, 8, 295, 20
 
@@ -27,10 +27,7 @@ local function unticket(ticket)
 end
 
 -- The error of a read: a key of a foreign type is an unreadable record, everything else is raised again.
-local function foreign(reply)
-  if find(reply.err, 'WRONGTYPE', 1, true) then return true end
-  error(reply.err, 0)
-end
+local function foreign(reply) return find(reply.err, 'WRONGTYPE', 1, true) or error(reply.err, 0) end
 
 -- On a cluster: raises while the slot moves, before anything was written, if one of the keys is not here.
 local function here(meta, keys)
@@ -102,6 +99,9 @@ local function event(ctx, id, run, from, to, message)
   message = message and '\t' .. string.gsub(message, '%c', ' ') or ''
   ctx.events[#ctx.events + 1] = ctx.at .. '\t' .. id .. '\t' .. run .. '\t' .. from .. '\t' .. to .. message
 end
+
+-- When an instance ended: completed ones say it in `times`, others in a field of its own.
+local function ended_at(own, times) return own or string.match(times or '', '^%S+ (%d+)') end
 
 -- An instance has ended: event, waiters, and what to write into the index. The snapshot is written by the caller. That
 -- it is paused no more is written down if it can be: its status says so too.

@@ -6,7 +6,7 @@
 -- DERIVED  {p}waiting · {p}paused · {p}ready:<list> · {p}idle:<list> · {p}mail:<mailbox> and {p}events (channels)
 -- ARGV     1 prefix · 2 publish command · 3 worker · 4 TTL (ms) of follow-up claims · 5 lists · 6 items · names of lists
 --          item: verdict, run, record as claimed, ticket, number of arguments that follow; by verdict:
---          ends: id, fields · handed: ticket and value of the claim key of what follows, fields, its record the last
+--          ends: id, field of the result (or empty), fields · handed: ticket and value of the claim key of what follows, fields, its record the last
 --          follow: id, follow-up to claim (0: none), nonce, if-empty | always, timeout (ms), deadline (ms), follow-ups, for
 --            each: ready | after | arrive, list (from 1), entry, task, delay (ms) or need, total, or await, list, entry up
 --            to its ref, task, timeout (ms or empty), signal; then fields
@@ -71,7 +71,7 @@ end
 
 -- Where the field `task:<t>` stands among the arguments of an item.
 local function named(verdict, a)
-  if verdict == 'ends' then return a + 1 end
+  if verdict == 'ends' then return a + 2 end
   if verdict == 'handed' then return a + 2 end
   if verdict == 'follow' then return a + 7 + 6 * ARGV[a + 6] end
   return a
@@ -80,9 +80,9 @@ end
 local function settle(verdict, k, a, last)
   local key, claim, run, held, ticket, from = KEYS[k], KEYS[k + 1], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], a + 5
   local name = ARGV[named(verdict, from)]
-  local r = try('HMGET', key, 'run', 'status', name, 'open', 'waiter', 'retries')
+  local r = try('HMGET', key, 'run', 'status', name, 'open', 'waiter', 'retries', 'times')
   if r.err then return foreign(r) and 'lost' end
-  local open, reply = tonumber(r[4]), nil
+  local open, reply = tonumber(r[4] or '1'), nil
   if not r[1] then return 'gone' end
   if r[1] ~= run or not open then return 'lost' end
   local status = r[2]
@@ -90,11 +90,11 @@ local function settle(verdict, k, a, last)
     return refused(r, verdict, key, claim, held, ticket, from, last)
   end
   if verdict == 'ends' then
-    reply = ends(key, ARGV[from], run, open, status, r[5], from + 1, last)
+    reply = ends(key, r, open, from, last)
   elseif verdict == 'handed' then
     reply = hand_on(key, KEYS[k + 2], run, status, r[6], from, last)
   elseif verdict == 'follow' then
-    reply = follow(key, KEYS[k + 2], ARGV[from], run, name, open, { status, r[5], r[6] }, from + 1, last)
+    reply = follow(key, KEYS[k + 2], name, open, r, from + 1, last)
   elseif verdict == 'wait' then
     reply = wait(ctx, key, from, queue)
   elseif verdict == 'retry' then

@@ -20,17 +20,24 @@ local function claimed(ticket)
   running[n + 1], running[n + 2] = look, ticket
 end
 
--- The instance has no token left.
-local function finish(key, id, run, status, waiter, ...)
-  call('HSET', key, 'open', '0', 'status', 'completed', 'finished_at', ctx.at, ...)
-  finished[#finished + 1] = over(ctx, id, run, status, 'completed', waiter)
+-- The instance has no token left: `r` is what was read of it.
+local function finish(key, id, r, result, ...)
+  local times = (string.match(r[7] or '', '^%d+') or '-') .. ' ' .. ctx.at .. result
+  if r[4] then
+    call('HSET', key, 'open', '0', 'status', 'completed', 'times', times, ...)
+  else
+    call('HSET', key, 'status', 'completed', 'times', times, ...)
+  end
+  finished[#finished + 1] = over(ctx, id, r[1], r[2], 'completed', r[5])
   return 'stored'
 end
 
 -- Nothing follows but, maybe, the end.
-local function ends(key, id, run, open, status, waiter, a, last)
-  if open == 1 then return finish(key, id, run, status, waiter, unpack(ARGV, a, last)) end
-  call('HSET', key, 'open', open - 1, unpack(ARGV, a, last))
+local function ends(key, r, open, a, last)
+  local id, result = ARGV[a], ARGV[a + 1]
+  if open == 1 then return finish(key, id, r, result == '' and '' or ' ' .. result, unpack(ARGV, a + 2, last)) end
+  call('HSET', key, 'open', open - 1, unpack(ARGV, a + 2, last))
+  if result ~= '' then call('HSET', key, 'result', result) end
   return 'stored'
 end
 
@@ -68,8 +75,8 @@ local function claimed_before(key, name)
   return tonumber(attempt or 0)
 end
 
-local function follow(key, claim, id, run, name, open, more, a, last)
-  local status, waiter, before = more[1], more[2], more[3] and {}
+local function follow(key, claim, name, open, r, a, last)
+  local id, run, status, before = ARGV[a - 1], r[1], r[2], r[6] and {}
   local wanted, follows, delta = tonumber(ARGV[a]), tonumber(ARGV[a + 5]), -1
   local set, joins, full, after, taken = { unpack(ARGV, a + 6 + 6 * follows, last) }, {}, {}, {}, nil
   local ready, waits = {}, nil
@@ -105,7 +112,7 @@ local function follow(key, claim, id, run, name, open, more, a, last)
   open = open + delta
   if waits then awaited(waits, set) end
   if open == 0 then
-    finish(key, id, run, status, waiter, unpack(set))
+    finish(key, id, r, '', unpack(set))
   else
     if delta ~= 0 then set[#set + 1], set[#set + 2] = 'open', open end
     call('HSET', key, unpack(set))

@@ -5,7 +5,8 @@
 -- ARGV     1 prefix `{ns:p}:` · 2 publish command · 3 lists · 4 items · 5 guard: 1 on a cluster
 --          6 1 if an id stands twice in the call · names of lists · number of kinds
 --          what items have in common stands once, in a kind: policy, begin at (ms since 1970, or empty), begin after (ms),
---            first nodes, for each: task, list (from 1), delay (ms); how many names and values follow, and these
+--            first nodes, for each: task, list (from 1), delay (ms); how many names and values follow, and these: `about` first, to
+--            which the time is added
 --          item: kind (from 1), run, id, input, meta (or empty), then an entry for each first node of its kind
 -- RETURNS  for each item started | superseded | unreadable | {exists, run, status} | {existing, run, status} |
 --          {format, version}

@@ -12,6 +12,7 @@ local function kind()
   at = from + 4 + 3 * follows
   local last = at + ARGV[at]
   fields = { unpack(ARGV, at + 1, last) }
+  fields[2] = fields[2] .. ' ' .. ctx.at
   for i = 1, follows do
     local n = from + 1 + 3 * i
     local wait = base + ARGV[n + 2]
@@ -61,9 +62,9 @@ local function store(item)
   local run, id, input, meta = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4]
   if old[1] then clear(old, key, id) end
   if meta == '' then
-    call('HSET', key, 'created_at', ctx.at, 'run', run, 'input', input, unpack(kind.fields))
+    call('HSET', key, 'run', run, 'input', input, unpack(kind.fields))
   else
-    call('HSET', key, 'created_at', ctx.at, 'run', run, 'input', input, 'meta', meta, unpack(kind.fields))
+    call('HSET', key, 'run', run, 'input', input, 'meta', meta, unpack(kind.fields))
   end
   for i, node in ipairs(kind.nodes) do
     if node[2] > 0 then

@@ -20,10 +20,10 @@ local function prune_old()
       if a and tonumber(sub(entry, 1, a - 1)) > before then break end
       local id, tail = a and sub(entry, a + 1, -14), sub(entry, -12)
       local key = id and prefix .. 'instance:' .. id
-      local r = key and try('HMGET', key, 'v', 'run', 'status', 'finished_at') or {}
+      local r = key and try('HMGET', key, 'v', 'run', 'finished_at', 'times') or {}
       if r.err then foreign(r) end
       -- One that was brought back to life has no such end any more.
-      if r[1] == '1' and r[2] and sub(r[2], -12) == tail and r[4] == sub(entry, 1, a - 1) then
+      if r[1] == '1' and r[2] and sub(r[2], -12) == tail and ended_at(r[3], r[4]) == sub(entry, 1, a - 1) then
         call('UNLINK', key, prefix .. 'errors:' .. id, prefix .. 'parked:' .. id)
         pruned = pruned + 1
       end

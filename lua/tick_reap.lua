@@ -3,7 +3,7 @@
 -- A running task whose claim key is gone, from what its ticket and its snapshot say; or why it is left alone.
 local function look(ticket, list, entry, id, task, tail)
   local key, name = prefix .. 'instance:' .. id, 'task:' .. task
-  local r = try('HMGET', key, 'v', 'run', 'status', name, 'max_crashes', 'waiter', 'on_exhausted')
+  local r = try('HMGET', key, 'v', 'run', 'status', name, 'about', 'waiter', 'on_exhausted')
   if not r.err and not r[1] and not r[2] then return nil, 'gone' end
   if unreadable(r) then return nil, 'unreadable' end
   if not is_live(r, tail) then return nil, 'gone' end
@@ -11,7 +11,7 @@ local function look(ticket, list, entry, id, task, tail)
   if not state then return nil, 'unreadable' end
   if state ~= 'running' then return nil, 'gone' end
   return { ticket = ticket, list = list, entry = entry, id = id, task = task, tail = tail, key = key, name = name,
-    run = r[2], most = tonumber(r[5]) or 0, waiter = r[6], status = r[3], pauses = r[7] == 'pause', attempt = attempt, failures = failures, crashes = crashes,
+    run = r[2], most = tonumber(string.match(r[5] or '', ' (%d+) %d+$')) or 0, waiter = r[6], status = r[3], pauses = r[7] == 'pause', attempt = attempt, failures = failures, crashes = crashes,
     worker = owner, deadline = deadline }
 end
 

@@ -2,12 +2,12 @@
 -- KEYS     1 instance hash
 -- DERIVED  none
 -- ARGV     1 run · 2 mailbox
--- RETURNS  not-found | unreadable | {header, v, run, status, workflow, definition, result, error, control}; what is
+-- RETURNS  not-found | unreadable | {header, v, run, status, about, times, result, error, control}; what is
 --          not there is empty
 -- COST     O(1)
 -- CALLED   RedisStore::watch
 local LIMIT = 16
-local r = try('HMGET', KEYS[1], 'v', 'run', 'status', 'workflow', 'definition', 'result', 'error', 'control', 'waiter')
+local r = try('HMGET', KEYS[1], 'v', 'run', 'status', 'about', 'times', 'result', 'error', 'control', 'waiter')
 if r.err then return foreign(r) and 'unreadable' end
 if not r[1] and not r[2] then return 'not-found' end
 if r[1] == '1' and r[2] == ARGV[1] and (r[3] == 'running' or r[3] == 'paused') then

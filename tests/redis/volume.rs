@@ -159,7 +159,11 @@ async fn finished_instances_are_pruned_in_bounded_calls() {
     for entry in &entries {
         let (at, rest) = entry.split_once('\0').expect("an entry");
         let at: i64 = at.parse().expect("a time");
-        server.run::<()>(&["RPUSH", key, &format!("{}\0{rest}", at - 120_000)]);
+        let earlier = at - 120_000;
+        let id = rest.split('\0').next().expect("an id");
+        let instance = format!("{{tenure:0}}:instance:{id}");
+        server.run::<()>(&["HSET", &instance, "times", &format!("- {earlier} out:a")]);
+        server.run::<()>(&["RPUSH", key, &format!("{earlier}\0{rest}")]);
     }
     let mut request = ticking(&store, P0);
     request.retention.completed = Duration::ZERO;

@@ -7,7 +7,7 @@ use redis::Cmd;
 
 use super::{
     Inner,
-    snapshot::{Fields, summary},
+    snapshot::{Fields, created_at, summary},
 };
 use crate::{
     error::StoreError,
@@ -281,14 +281,14 @@ impl Inner {
         pipe.ignore_errors();
         for record in &heads {
             if let Some((id, _)) = &record.head {
-                pipe.cmd("HGET").arg(keys.instance(id)).arg("created_at");
+                pipe.cmd("HGET").arg(keys.instance(id)).arg("about");
             }
         }
-        let times: Vec<redis::Value> = self.pipeline("lists", &pipe).await?;
-        for (record, time) in heads.iter_mut().zip(times) {
+        let abouts: Vec<redis::Value> = self.pipeline("lists", &pipe).await?;
+        for (record, about) in heads.iter_mut().zip(abouts) {
             // A key of another type is no instance.
-            let time: Option<i64> = redis::from_redis_value(time).ok().flatten();
-            record.head_created_at = time.map(Timestamp::from_millis);
+            let about: Option<String> = redis::from_redis_value(about).ok().flatten();
+            record.head_created_at = about.as_deref().and_then(created_at);
         }
         Ok(())
     }
@@ -373,8 +373,8 @@ fn backwards(key: String, offset: usize, limit: usize) -> Cmd {
 
 /// The fields that a listing shows.
 fn shown(names: Vec<String>) -> Vec<String> {
-    let times = ["created_at", "started_at", "finished_at", "meta"];
-    let fixed = Header::FIELDS.into_iter().chain(times).map(str::to_owned);
+    let more = ["finished_at", "meta"];
+    let fixed = Header::FIELDS.into_iter().chain(more).map(str::to_owned);
     let tasks = names.into_iter().filter(|name| name.starts_with("task:"));
     fixed.chain(tasks).collect()
 }

@@ -161,12 +161,12 @@ fn own_fields(args: &mut Args, holding: &Holding, output: Option<&Bytes>) {
     }
 }
 
-fn end_fields(args: &mut Args, follow_ups: &[FollowUp]) {
-    for follow_up in follow_ups {
-        if let FollowUp::End { result } = follow_up {
-            args.arg("result").arg(result.to_string());
-        }
-    }
+/// The field that holds the result of the instance, if this settlement says so.
+fn result(follow_ups: &[FollowUp]) -> Option<&ValueField> {
+    follow_ups.iter().find_map(|follow_up| match follow_up {
+        FollowUp::End { result } => Some(result),
+        _ => None,
+    })
 }
 
 /// The follow-up to claim, with its number among those that are sent, from 1.
@@ -265,9 +265,9 @@ pub(super) fn write<'a>(
     let verdict = match &item.verdict {
         Verdict::Completed { output, follow_ups } => {
             let shape = shape(item, follow_ups);
-            let verdict = completed(args, lists, keys, (request, item), output.as_ref(), shape);
-            end_fields(args, follow_ups);
-            verdict
+            let result = result(follow_ups).map(ToString::to_string);
+            let payloads = (output.as_ref(), result);
+            completed(args, lists, keys, (request, item), payloads, shape)
         }
         Verdict::Wait(wait) => self::wait(args, lists, &item.holding, wait),
         Verdict::Retry { after, error } => {
@@ -293,14 +293,14 @@ fn completed<'a>(
     lists: &mut Lists<'a>,
     keys: PartitionKeys<'_>,
     (request, item): (&SettleRequest, &'a Settlement),
-    output: Option<&Bytes>,
+    (output, result): (Option<&Bytes>, Option<String>),
     shape: Shape<'a>,
 ) -> &'static str {
     let holding = &item.holding;
     let id = &holding.ticket.id;
     match shape {
         Shape::Ends => {
-            args.arg(id.to_string());
+            args.arg(id.to_string()).arg(result.unwrap_or_default());
             own_fields(args, holding, output);
             "ends"
         }
@@ -322,6 +322,9 @@ fn completed<'a>(
             follow(args, lists, holding, &queued, wanted);
             own_fields(args, holding, output);
             follow_fields(args, &queued);
+            if let Some(result) = result {
+                args.arg("result").arg(result);
+            }
             "follow"
         }
     }

@@ -73,12 +73,16 @@ fn kind<'a>(args: &mut Args, lists: &mut Lists<'a>, item: &'a StartItem) {
     }
     let count = args.len();
     args.count(0);
+    args.arg("about").arg(format!(
+        "{} {} {} {}",
+        item.workflow, item.definition, item.queue, item.max_crashes
+    ));
     args.arg("v").arg("1").arg("status").arg("running");
-    args.arg("workflow").arg(item.workflow.to_string());
-    args.arg("definition").arg(item.definition.to_string());
-    args.arg("queue").arg(item.queue.to_string());
-    args.arg("open").count(firsts(item).count());
-    args.arg("max_crashes").number(item.max_crashes);
+    // One token is what a snapshot without this field has.
+    let tokens = firsts(item).count();
+    if tokens > 1 {
+        args.arg("open").count(tokens);
+    }
     if !item.signals.is_empty() {
         args.arg("awaits").arg(words(&item.signals));
     }
