@@ -5,10 +5,15 @@ local function awaiting(ctx, key)
   return { ctx = ctx, key = key, waits = r[1] or '', signals = r[2] or '', drop = {}, ready = {}, due = {} }
 end
 
--- A node takes the oldest signal that came before, or waits from now on. What to store is added to `set`.
+-- A node takes the oldest signal that came before, or waits from now on. What to store is added to `set`. One that has
+-- its signal already, and was entered by an entry that stood twice, keeps it.
 local function await(w, set, list, start, task, timeout, signal, record)
-  local n, early, rest = #set, pick(w.signals, signal)
+  local n, has, early, rest = #set, call('HSTRLEN', w.key, 'out:' .. task), pick(w.signals, signal)
   set[n + 1] = 'task:' .. task
+  if has > 0 then
+    set[n + 2], w.ready[#w.ready + 1] = 'ready' .. record, { list, start .. 'out:' .. task .. ' ' .. has }
+    return
+  end
   if early then
     local field = 'signal:' .. early
     local payload = call('HGET', w.key, field) or ''

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use super::{History, Line, places::Places, rules};
+use super::{History, Line, places::Places, rules, signals};
 use crate::{
     ids::{DefinitionHash, InstanceId, RunId, ValueField},
     store::{Snapshot, Store, StoreError},
@@ -32,6 +32,8 @@ pub enum Rule {
     OpenCounted,
     /// A join counts each branch once and fires once, when enough have arrived.
     JoinOnce,
+    /// An acknowledged signal is taken once, in the order of those of its name, or kept.
+    SignalsKept,
     /// Nothing begins before its delay is over.
     NeverEarly,
     /// Each open task of a live instance stands where something will find it.
@@ -249,6 +251,7 @@ impl Check {
         rules::budget(&case, found);
         rules::results(&case, found);
         rules::told(&case, found);
+        signals::signals(&case, found);
         rules::explained(&case, found);
         rules::early(&case, self.tolerance, found);
         Ok(())

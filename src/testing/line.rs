@@ -2,7 +2,7 @@ use std::{fmt, str::FromStr, time::Duration};
 
 use super::Digest;
 use crate::{
-    ids::{IdError, InstanceId, RunId, TaskName, WorkerId, shorten},
+    ids::{IdError, InstanceId, RunId, SignalId, SignalName, TaskName, WorkerId, shorten},
     store::Status,
     time::Timestamp,
 };
@@ -88,6 +88,21 @@ pub enum Line {
         /// The attempt.
         attempt: u32,
     },
+    /// A signal is sent to a run, or was acknowledged to its client.
+    Signalled {
+        /// The instance.
+        id: InstanceId,
+        /// The run.
+        run: RunId,
+        /// The signal.
+        name: SignalName,
+        /// Which of those of this name.
+        signal: SignalId,
+        /// What it brings: something that no other signal to this run brings.
+        payload: Digest,
+        /// Whether the client was told that it is stored. A signal is sent after the answer to the one before it of its name.
+        acknowledged: bool,
+    },
     /// The store told subscribers that a run is over.
     Over {
         /// The instance.
@@ -163,6 +178,17 @@ impl fmt::Display for Line {
                 task,
                 attempt,
             } => write!(f, "stored\t{run}\t{task}\t{attempt}\t{id}"),
+            Self::Signalled {
+                id,
+                run,
+                name,
+                signal,
+                payload,
+                acknowledged,
+            } => write!(
+                f,
+                "signalled\t{run}\t{name}\t{signal}\t{payload}\t{acknowledged}\t{id}"
+            ),
             Self::Over { id, run, status } => write!(f, "over\t{run}\t{status}\t{id}"),
         }
     }
@@ -260,6 +286,14 @@ impl FromStr for Line {
                 attempt: parts.next()?,
                 id: parts.next()?,
             },
+            "signalled" => Self::Signalled {
+                run,
+                name: parts.next()?,
+                signal: parts.next()?,
+                payload: parts.next()?,
+                acknowledged: parts.next()?,
+                id: parts.next()?,
+            },
             "over" => Self::Over {
                 run,
                 status: parts.next()?,
@@ -281,6 +315,7 @@ impl Line {
             | Self::Ended { id, .. }
             | Self::Claimed { id, .. }
             | Self::Stored { id, .. }
+            | Self::Signalled { id, .. }
             | Self::Over { id, .. } => id,
         }
     }
@@ -295,6 +330,7 @@ impl Line {
             | Self::Ended { run, .. }
             | Self::Claimed { run, .. }
             | Self::Stored { run, .. }
+            | Self::Signalled { run, .. }
             | Self::Over { run, .. } => *run,
         }
     }
@@ -307,7 +343,10 @@ impl Line {
             | Self::Ended { task, .. }
             | Self::Claimed { task, .. }
             | Self::Stored { task, .. } => Some(task),
-            Self::Started { .. } | Self::Told { .. } | Self::Over { .. } => None,
+            Self::Started { .. }
+            | Self::Told { .. }
+            | Self::Signalled { .. }
+            | Self::Over { .. } => None,
         }
     }
 }

@@ -55,6 +55,7 @@ mod link;
 mod places;
 mod rules;
 mod seeded;
+mod signals;
 
 pub(crate) use self::seeded::uuid;
 pub use self::{

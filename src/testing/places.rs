@@ -3,7 +3,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::{Rule, Violation, check::Found};
 use crate::{
     ids::{InstanceId, ListName, Partition, RunTail, TaskName, Ticket},
-    store::{Snapshot, Status, Store, StoreError, TaskState},
+    store::{Place, Snapshot, Status, Store, StoreError, TaskState},
     workflow::Graph,
 };
 
@@ -18,11 +18,30 @@ pub(super) struct Places {
     parked: BTreeSet<Key>,
     delayed: BTreeSet<Key>,
     running: BTreeSet<Key>,
+    waiting: BTreeSet<InstanceId>,
     aside: usize,
 }
 
 fn key(ticket: Ticket) -> Key {
     (ticket.id, ticket.task, ticket.tail)
+}
+
+/// The instances with a node that waits for a signal.
+async fn waiting(
+    store: &dyn Store,
+    partition: Partition,
+) -> Result<BTreeSet<InstanceId>, StoreError> {
+    let (mut found, mut from) = (BTreeSet::new(), None);
+    loop {
+        let scan = store
+            .scan(partition, &Place::Waiting, from.as_ref(), MOST)
+            .await?;
+        found.extend(scan.found.into_iter().map(|found| found.id));
+        from = scan.next;
+        if from.is_none() {
+            return Ok(found);
+        }
+    }
 }
 
 impl Places {
@@ -39,6 +58,7 @@ impl Places {
             parked: BTreeSet::new(),
             delayed: BTreeSet::new(),
             running: BTreeSet::new(),
+            waiting: BTreeSet::new(),
             aside: 0,
         };
         for partition in Partition::all(store.partitions()) {
@@ -54,6 +74,7 @@ impl Places {
                 .extend(delayed.into_iter().map(|(ticket, _)| key(ticket)));
             let running = store.running(partition, MOST).await?;
             places.running.extend(running.into_iter().map(key));
+            places.waiting.extend(waiting(store, partition).await?);
         }
         for id in ids {
             let parked = store.parked(id).await?;
@@ -74,6 +95,10 @@ impl Places {
                 TaskState::Ready => parked || self.ready.contains(&key),
                 TaskState::Delayed => self.delayed.contains(&key),
                 TaskState::Running => self.running.contains(&key),
+                TaskState::Waiting => {
+                    self.waits(id, snapshot, task, found);
+                    continue;
+                }
                 _ => continue,
             };
             if !stands {
@@ -83,6 +108,18 @@ impl Places {
                     what: format!("{task} is {record}, and stands nowhere"),
                 });
             }
+        }
+    }
+
+    /// A node that waits for a signal is one of those that its instance knows of, which is among those that wait.
+    fn waits(&self, id: &InstanceId, snapshot: &Snapshot, task: &TaskName, found: &mut Found) {
+        let known = snapshot.waits.iter().any(|wait| wait.task == *task);
+        if !known || !self.waiting.contains(id) {
+            found.push(Violation {
+                rule: Rule::HasCause,
+                id: Some(id.clone()),
+                what: format!("{task} waits for a signal, and no signal finds it"),
+            });
         }
     }
 
@@ -100,6 +137,11 @@ impl Places {
                 what: format!("{task} of run {tail} still stands in {name}"),
             }));
         }
+        found.extend(self.waiting.iter().map(|id| Violation {
+            rule: Rule::NothingLeft,
+            id: Some(id.clone()),
+            what: "it still stands among those that wait".into(),
+        }));
         if self.aside > 0 {
             found.push(Violation {
                 rule: Rule::NothingLeft,

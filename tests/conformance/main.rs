@@ -88,6 +88,7 @@ conformance! {
         the_first_of_a_signal_and_its_timeout_wins
         a_node_is_entered_by_the_worker_that_claims_it
         a_repeated_settlement_of_a_wait_is_stored_once
+        a_node_that_is_entered_twice_keeps_the_signal_that_it_has
         a_dead_worker_does_not_lose_the_signal_that_it_took
         an_instance_that_ends_waits_no_more
         a_replaced_run_leaves_no_signal_behind

@@ -39,6 +39,13 @@ pub(crate) enum Op {
         shared: Vec<u8>,
     },
     Tick(Tick),
+    /// Of few ids and names, so that some come again.
+    Signal {
+        id: u8,
+        name: u8,
+        number: u8,
+        run: WhichRun,
+    },
     Control {
         id: u8,
         control: Control,
@@ -149,15 +156,24 @@ pub(crate) enum Verdict {
         output: bool,
         follow_ups: Vec<Follow>,
     },
+    Wait(Waiting),
     Retry(i64),
     Failed,
     Paused,
+}
+
+/// What a node waits for: one of two signals, at most so many milliseconds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Waiting {
+    pub(crate) signal: bool,
+    pub(crate) timeout: Option<i64>,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Follow {
     Ready(Queued),
     Arrive { join: bool, need: u16 },
+    Wait { list: bool, wait: Waiting },
     End,
 }
 
@@ -266,6 +282,8 @@ fn any() -> impl Strategy<Value = Op> {
         2 => (fence(), 1..4_u64, anything::<bool>(), vec(0..70_u8, 0..17))
             .prop_map(|(fence, number, progress, shared)| Op::Note { fence, number, progress, shared }),
         6 => tick().prop_map(Op::Tick),
+        6 => (0..3_u8, 0..5_u8, 0..8_u8, which_run())
+            .prop_map(|(id, name, number, run)| Op::Signal { id, name, number, run }),
         4 => (0..3_u8, control(), which_run())
             .prop_map(|(id, control, run)| Op::Control { id, control, run }),
         1 => Just(Op::ControlAgain),
@@ -367,15 +385,22 @@ fn fence() -> impl Strategy<Value = Fence> {
     (pick, forged).prop_map(|(pick, forged)| Fence { pick, forged })
 }
 
+fn waiting() -> impl Strategy<Value = Waiting> {
+    let timeout = proptest::option::of(delay());
+    (anything::<bool>(), timeout).prop_map(|(signal, timeout)| Waiting { signal, timeout })
+}
+
 fn settle() -> impl Strategy<Value = Settle> {
     let follow = prop_oneof![
         4 => queued().prop_map(Follow::Ready),
         3 => (anything::<bool>(), 1..4_u16).prop_map(|(join, need)| Follow::Arrive { join, need }),
+        3 => (anything::<bool>(), waiting()).prop_map(|(list, wait)| Follow::Wait { list, wait }),
         1 => Just(Follow::End),
     ];
     let verdict = prop_oneof![
         6 => (anything::<bool>(), vec(follow, 0..4))
             .prop_map(|(output, follow_ups)| Verdict::Completed { output, follow_ups }),
+        2 => waiting().prop_map(Verdict::Wait),
         3 => delay().prop_map(Verdict::Retry),
         2 => Just(Verdict::Failed),
         1 => Just(Verdict::Paused),

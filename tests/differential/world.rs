@@ -6,16 +6,17 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use tenure::{
     OnExhausted,
-    engine::{FollowUp, Limits, Next, RetryPlan},
+    engine::{FollowUp, Limits, Next, RetryPlan, Wait},
     ids::{
         DefinitionHash, InputRef, InstanceId, ListName, MailboxId, Nonce, Partition, QueueName,
-        RunId, SharedKey, SignalName, TaskName, ValueField, WorkerId, WorkflowName,
+        RunId, SharedKey, SignalId, SignalName, TaskName, ValueField, WorkerId, WorkflowName,
     },
     store::{
         self, ClaimNext, ClaimRequest, Claimed, ControlRequest, ErrorKind, ErrorRecord, Event,
         ExtendRequest, Found, Hint, Hints, Holding, Inspect, ListRecord, NoteRequest, Place,
-        ReleaseRequest, Retention, RetryRequest, SettleReply, SettleRequest, Settlement, StartItem,
-        Status, StatusEvents, Store, StoreError, TaskState, TickRequest, memory::Damage,
+        ReleaseRequest, Retention, RetryRequest, SettleReply, SettleRequest, Settlement,
+        SignalRequest, StartItem, Status, StatusEvents, Store, StoreError, TaskState, TickRequest,
+        memory::Damage,
     },
     time::Timestamp,
 };
@@ -23,7 +24,7 @@ use tenure::{
 use crate::{
     op::{
         Begin, By, Claim, Damaging, Fence, Follow, Forged, Lists, Op, Queued, Settle, Start, Tick,
-        Verdict, WhichRun,
+        Verdict, Waiting, WhichRun,
     },
     stores::Stores,
 };
@@ -171,6 +172,12 @@ impl<'s> World<'s> {
                 shared,
             } => self.note(*fence, *number, *progress, shared).await,
             Op::Tick(tick) => self.tick(tick).await,
+            Op::Signal {
+                id,
+                name,
+                number,
+                run,
+            } => self.signal(*id, *name, *number, *run).await,
             Op::Control { id, control, run } => self.control(*id, *control, *run).await,
             Op::ControlAgain => match self.last_control.clone() {
                 Some(request) => self.control_call(request).await,
@@ -330,6 +337,19 @@ impl<'s> World<'s> {
             },
         };
         both!(self.stores, "tick", |s| s.tick(request.clone())).map(|_| ())
+    }
+
+    async fn signal(&mut self, of: u8, name: u8, number: u8, run: WhichRun) -> Outcome {
+        let of = id(IDS[usize::from(of)]);
+        let request = SignalRequest {
+            run: self.run(&of, run),
+            id: of,
+            // One of five is awaited by nobody.
+            name: signal_name(["s", "r", "s", "r", "q"][usize::from(name)]),
+            signal: SignalId::new(format!("signal-{number}")).expect("an id"),
+            payload: Bytes::from(vec![number; usize::from(number)]),
+        };
+        both!(self.stores, "signal", |s| s.signal(request.clone())).map(|_| ())
     }
 
     async fn control(&mut self, of: u8, control: store::Control, run: WhichRun) -> Outcome {
@@ -622,6 +642,17 @@ fn next(task: &str, queued: Queued, input: InputRef) -> FollowUp {
     }
 }
 
+fn signal_name(text: &str) -> SignalName {
+    SignalName::new(text).expect("a name")
+}
+
+fn wait_for(waiting: Waiting) -> Wait {
+    Wait {
+        signal: signal_name(if waiting.signal { "s" } else { "r" }),
+        timeout: waiting.timeout.map(ms),
+    }
+}
+
 /// Some tasks are bounded, and always in the same way.
 fn limits(task: &str) -> Limits {
     match task.len() % 3 {
@@ -652,9 +683,7 @@ fn start_item(start: &Start) -> StartItem {
             Begin::After(delay) => store::Begin::After(ms(delay)),
             Begin::At(from_now) => store::Begin::At(Timestamp::from_millis(from_now)),
         },
-        signals: ['s', 'r']
-            .map(|name| SignalName::new(name.to_string()).expect("a name"))
-            .into(),
+        signals: ["s", "r"].map(signal_name).into(),
         first: first
             .map(|(i, queued)| next(&format!("t{i}"), *queued, field.clone()))
             .collect(),
@@ -754,6 +783,7 @@ fn settlement(settle: &Settle, holding: Holding) -> Settlement {
             output: output.then(|| Bytes::from(task.as_str().to_owned())),
             follow_ups: follow_ups_of(&task, follow_ups),
         },
+        Verdict::Wait(waiting) => store::Verdict::Wait(wait_for(*waiting)),
         Verdict::Retry(after) => store::Verdict::Retry {
             after: ms(*after),
             error: error("again"),
@@ -812,6 +842,22 @@ fn follow_ups_of(task: &TaskName, follow_ups: &[Follow]) -> Vec<FollowUp> {
                 if let FollowUp::Ready(next) = next(join, queued, InputRef::Join) {
                     let (need, total) = (*need, 3);
                     made.push(FollowUp::Arrive { next, need, total });
+                }
+            }
+            Follow::Wait { .. } if task.as_str().len() >= LONGEST => {}
+            Follow::Wait { list, wait } => {
+                let queued = Queued {
+                    list: *list,
+                    delay: 0,
+                };
+                let node = name(&format!("{task}{i}"));
+                let own = InputRef::Field {
+                    field: ValueField::Output(node.clone()),
+                    len: 0,
+                };
+                if let FollowUp::Ready(next) = next(node.as_str(), queued, own) {
+                    let wait = wait_for(*wait);
+                    made.push(FollowUp::Wait { next, wait });
                 }
             }
             Follow::End => made.push(FollowUp::End {

@@ -4,6 +4,7 @@
 //! `SEED=liveness:17 cargo test --test simulation the_seed_that_is_asked_for -- --nocapture` repeats one with its log.
 
 mod chaos;
+mod clerk;
 mod coverage;
 mod handler;
 mod producer;

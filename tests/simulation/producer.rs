@@ -17,6 +17,11 @@ struct Office {
     current: Mutex<(usize, Client, Arc<Link>)>,
 }
 
+/// How many ids there are: they meet now and then, so that policies have something to decide.
+pub(crate) fn ids(world: &World) -> u64 {
+    world.chaos.scenario.starts as u64 * 3 / 4 + 1
+}
+
 /// All starts of the run, each at its own time.
 pub(crate) fn begin(world: &World) {
     let (client, link) = world.client("c0");
@@ -50,8 +55,7 @@ impl Office {
     async fn start(self: Arc<Self>, mut rng: Rng, number: u64) {
         let world = &self.world;
         let flow = &world.flows[rng.usize(..world.flows.len())];
-        // Ids meet now and then, so that policies have something to decide.
-        let ids = world.chaos.scenario.starts as u64 * 3 / 4 + 1;
+        let ids = ids(world);
         let input = Token {
             by: "client".into(),
             serial: number,

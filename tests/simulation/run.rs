@@ -15,8 +15,8 @@ use crate::{
 
 /// The fewest calls of a run.
 const CALLS: usize = 200;
-/// After faults end: what retries, delays and slow handlers of one instance add up to at most.
-const LONGEST_PATH: Duration = Duration::from_secs(30);
+/// After faults end: what retries, delays, signals and slow handlers of one instance add up to at most.
+const LONGEST_PATH: Duration = Duration::from_secs(40);
 
 /// What came of a run.
 pub(crate) struct Outcome {

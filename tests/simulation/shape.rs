@@ -51,7 +51,7 @@ impl Shape<'_> {
         if steps <= 1 || self.nodes >= NODES {
             return self.task(chain);
         }
-        match self.rng.u8(0..10) {
+        match self.rng.u8(0..12) {
             0..5 => {
                 let chain = self.task(chain);
                 self.grow(chain, steps - 1, depth)
@@ -59,6 +59,10 @@ impl Shape<'_> {
             5..7 => {
                 let (name, delay) = (self.name("delay"), self.millis(20, 1500));
                 self.grow(chain.delay(name, delay), steps - 1, depth)
+            }
+            7..9 => {
+                let chain = self.wait(chain);
+                self.grow(chain, steps - 1, depth)
             }
             _ if depth >= 2 => self.task(chain),
             _ => {
@@ -71,6 +75,27 @@ impl Shape<'_> {
     fn task<At>(&mut self, chain: Chain<Token, Token, At>) -> Chain<Token, Token, BehindTask> {
         let name = self.name("task");
         self.tune(chain.task(name, |ctx: TaskContext, token: Token| work(ctx, token)))
+    }
+
+    /// A wait for one of two signals, and a task behind it.
+    fn wait<At>(&mut self, chain: Chain<Token, Token, At>) -> Chain<Token, Token, BehindTask> {
+        let (name, signal) = (self.name("wait"), self.rng.bool());
+        let signal = if signal { "go" } else { "on" };
+        let chain = chain.await_signal::<Token>(name).signal(signal);
+        match self.rng.u8(0..8) {
+            0 => {
+                let timeout = self.millis(500, 4000);
+                self.task(chain.timeout(timeout))
+            }
+            1..3 => {
+                let chain = chain.or_none_after(self.millis(100, 4000));
+                let name = self.name("task");
+                self.tune(chain.task(name, |ctx: TaskContext, token: Option<Token>| {
+                    work(ctx, token)
+                }))
+            }
+            _ => self.task(chain),
+        }
     }
 
     fn fork<At>(

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     chaos::{Chaos, Time},
+    clerk,
     handler::Process,
     producer,
     scenario::{Kind, Scenario},
@@ -111,6 +112,7 @@ impl World {
             tokio::spawn(async move { world.keep_a_worker(slot).await });
         }
         producer::begin(self);
+        clerk::begin(self, producer::ids(self));
         if self.chaos.scenario.seed.is_multiple_of(3) {
             let world = self.clone();
             tokio::spawn(async move { world.keep_a_reaper().await });

@@ -170,18 +170,26 @@ fn with_signal(overdue: Ticket, len: usize) -> Ticket {
     }
 }
 
-/// A node waits for a signal from now on, or takes the oldest that came before. `overdue` is its timer's ticket, `record`
-/// its record but for the state.
+/// A node waits for a signal from now on, or takes the oldest that came before. One that has its signal already, and was
+/// entered by an entry that stood twice, keeps it. `overdue` is its timer's ticket, `record` its record but for the state.
 pub(super) fn await_signal(call: &mut Call, overdue: Ticket, wait: &Wait, mut record: TaskRecord) {
     let Some(instance) = call.share.instances.get_mut(&overdue.id) else {
         return;
     };
     let task = overdue.task.clone();
-    if let Some(payload) = instance.signals.take_early(&wait.signal) {
+    let field = ValueField::Output(task.clone());
+    let has = instance
+        .values
+        .get(&field)
+        .filter(|value| !value.is_empty());
+    let value = has
+        .cloned()
+        .or_else(|| instance.signals.take_early(&wait.signal));
+    if let Some(value) = value {
         record.state = TaskState::Ready;
-        instance.tasks.insert(task.clone(), record);
-        let len = payload.len();
-        instance.values.insert(ValueField::Output(task), payload);
+        instance.tasks.insert(task, record);
+        let len = value.len();
+        instance.values.insert(field, value);
         call.append(with_signal(overdue, len));
         return;
     }

@@ -356,6 +356,26 @@ pub(crate) async fn a_repeated_settlement_of_a_wait_is_stored_once(on: On) {
     }
 }
 
+// Found by the simulation: an entry may stand twice.
+pub(crate) async fn a_node_that_is_entered_twice_keeps_the_signal_that_it_has(on: On) {
+    let t = on.store().await;
+    let item = t.started(awaiting("x", &["go"])).await;
+    let first = t.one("w1").await;
+    t.release("w1", &first).await;
+    let claim = t.one("w1").await;
+    t.settle("w1", &enter(&claim, None)).await;
+    t.signalled(&signal("x", "go", b"\x01")).await;
+    t.signalled(&signal("x", "go", b"\x02")).await;
+    // As if the entry by which it was entered stood twice.
+    let again = t.one("w1").await;
+    assert_eq!(again.ticket.input, signalled("a", 1));
+    t.settle("w1", &enter(&again, None)).await;
+    assert_eq!(t.ready().await, ["x/a"]);
+    let taken = t.one("w1").await;
+    assert_eq!(taken.input.as_deref(), Some(&b"\x01"[..]));
+    assert_eq!(t.snapshot(&item.id).await.early.len(), 1);
+}
+
 // case 24
 pub(crate) async fn a_dead_worker_does_not_lose_the_signal_that_it_took(on: On) {
     let t = on.store().await;
