@@ -79,6 +79,18 @@ async fn every_command_that_is_missing_is_named_at_connect() {
         "subscribe",
         "hset",
         "ltrim",
+        "smembers",
+        "hlen",
+        "zcard",
+        "hstrlen",
+        "hincrby",
+        "hsetnx",
+        "hgetall",
+        "lindex",
+        "scard",
+        "sscan",
+        "zcount",
+        "zscan",
     ] {
         let without = format!("-{command}");
         let url = user(&server, &[&without]);

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 /// The commands that the scripts may use: what README.md asks a user's rights to include.
-const COMMANDS: [&str; 43] = [
+const COMMANDS: &[&str] = &[
     "DEL",
     "EXISTS",
     "GET",
@@ -37,6 +37,17 @@ const COMMANDS: [&str; 43] = [
     "ZRANGEBYSCORE",
     "ZREM",
     "ZSCORE",
+    "HGETALL",
+    "HINCRBY",
+    "HLEN",
+    "HSETNX",
+    "LINDEX",
+    "SCARD",
+    "SMEMBERS",
+    "SSCAN",
+    "ZCARD",
+    "ZCOUNT",
+    "ZSCAN",
     "PX",
     "LIMIT",
     "MAXLEN",
