@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
-use super::{error::ClientError, producer::Client, signal::Signal, waiters::Waiter};
+use super::{error::ClientError, producer::Client, repeat::read, signal::Signal, waiters::Waiter};
 use crate::{
     backoff::Backoff,
     codec,
@@ -81,8 +81,10 @@ impl<O> Handle<O> {
     /// # Errors
     /// [`ClientError::NotFound`], [`ClientError::Replaced`], [`ClientError::Store`].
     pub async fn status(&self) -> Result<Status, ClientError> {
-        let header = self.client.store_ref().header(&self.id).await?;
-        self.own(header).map(|header| header.status)
+        let header = read(self.client.patience(), || {
+            self.client.store_ref().header(&self.id)
+        });
+        self.own(header.await?).map(|header| header.status)
     }
 
     /// All that is stored of the instance but its payloads.
@@ -90,7 +92,10 @@ impl<O> Handle<O> {
     /// # Errors
     /// As [`Handle::status`].
     pub async fn snapshot(&self) -> Result<Snapshot, ClientError> {
-        let Some(snapshot) = self.client.store_ref().snapshot(&self.id).await? else {
+        let snapshot = read(self.client.patience(), || {
+            self.client.store_ref().snapshot(&self.id)
+        });
+        let Some(snapshot) = snapshot.await? else {
             return Err(self.not_found());
         };
         self.own(Some(snapshot.header.clone()))?;

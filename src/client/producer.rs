@@ -13,7 +13,7 @@ use super::{
     error::ClientError,
     handle::{Handle, Untyped},
     many,
-    repeat::repeat,
+    repeat::{read, repeat},
     signal::Signal,
     start::{Start, StartRequest, Target},
     waiters::{Waiter, Waiters},
@@ -163,7 +163,7 @@ impl Client {
     /// As [`Client::handle`].
     pub async fn handle_typed<O>(&self, id: impl AsRef<str>) -> Result<Handle<O>, ClientError> {
         let id: InstanceId = id.as_ref().parse()?;
-        match self.inner.store.header(&id).await? {
+        match read(self.patience, || self.inner.store.header(&id)).await? {
             Some(header) => Ok(Handle::new(self.clone(), id, header.run)),
             None => Err(ClientError::NotFound { id }),
         }
@@ -177,7 +177,8 @@ impl Client {
     pub async fn counts(&self) -> Result<Counts, ClientError> {
         let mut total = Counts::default();
         for partition in Partition::all(self.partitions()) {
-            total.add(self.inner.store.counts(partition).await?);
+            let counts = read(self.patience, || self.inner.store.counts(partition));
+            total.add(counts.await?);
         }
         Ok(total)
     }
@@ -189,7 +190,7 @@ impl Client {
     pub async fn lists(&self) -> Result<Vec<(Partition, ListRecord)>, ClientError> {
         let mut all = Vec::new();
         for partition in Partition::all(self.partitions()) {
-            let lists = self.inner.store.lists(partition).await?;
+            let lists = read(self.patience, || self.inner.store.lists(partition)).await?;
             all.extend(lists.into_iter().map(|list| (partition, list)));
         }
         Ok(all)
@@ -200,7 +201,7 @@ impl Client {
     /// # Errors
     /// [`ClientError::Store`].
     pub async fn workers(&self) -> Result<Vec<WorkerRecord>, ClientError> {
-        Ok(self.inner.store.workers().await?)
+        Ok(read(self.patience, || self.inner.store.workers()).await?)
     }
 
     /// The definitions that workers have published.
@@ -208,7 +209,7 @@ impl Client {
     /// # Errors
     /// [`ClientError::Store`].
     pub async fn definitions(&self) -> Result<Vec<DefinitionRecord>, ClientError> {
-        Ok(self.inner.store.definitions().await?)
+        Ok(read(self.patience, || self.inner.store.definitions()).await?)
     }
 
     /// The store.

@@ -13,6 +13,16 @@ pub(crate) struct GaveUp {
     pub(crate) ambiguous: bool,
 }
 
+/// A read, repeated in the same way.
+pub(crate) async fn read<T, F>(patience: Duration, call: impl FnMut() -> F) -> Result<T, StoreError>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    repeat(patience, call)
+        .await
+        .map_err(|gave_up| gave_up.error)
+}
+
 /// Repeats a call while it may succeed later, for as long as the caller is patient. Out of memory is an answer, not a
 /// reason to repeat: whoever starts work has to know.
 pub(crate) async fn repeat<T, F>(

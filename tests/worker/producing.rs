@@ -207,6 +207,26 @@ async fn a_start_whose_reply_is_lost_is_repeated_and_starts_once() {
 }
 
 #[tokio::test]
+async fn reads_outlive_lost_answers() {
+    let flow = echo();
+    let store = Flaky::new(MemoryStore::new());
+    let client = Client::new(store.clone());
+    let handle = client.start(&flow, 1).id("i").await.unwrap();
+    store.fail("header", Fault::Refuse, 2);
+    client.handle("i").await.unwrap();
+    store.fail("header", Fault::LoseReply, 2);
+    assert_eq!(handle.status().await.unwrap(), Status::Running);
+    store.fail("snapshot", Fault::Refuse, 2);
+    handle.snapshot().await.unwrap();
+    store.fail("counts", Fault::Refuse, 2);
+    assert_eq!(client.counts().await.unwrap().ready.len(), 1);
+    let impatient = client.with_patience(Duration::ZERO);
+    store.fail("header", Fault::Refuse, 1);
+    let error = impatient.handle("i").await.unwrap_err();
+    assert!(matches!(error, ClientError::Store(_)), "{error}");
+}
+
+#[tokio::test]
 async fn a_start_without_any_answer_is_unknown() {
     let flow = echo();
     let store = Flaky::new(MemoryStore::new());
