@@ -104,6 +104,12 @@ fn items(batch: &[Commit]) -> Vec<Settlement> {
     batch.iter().map(|c| c.settlement.clone()).collect()
 }
 
+/// Whether it may succeed later. A user or a right that is missing is given back by somebody who sees the warning, and
+/// the results must be there then.
+fn may_heal(error: &StoreError) -> bool {
+    error.is_retryable() || matches!(error, StoreError::Login | StoreError::Right { .. })
+}
+
 /// One call, repeated for as long as it may succeed.
 async fn send(
     core: &Core,
@@ -123,7 +129,7 @@ async fn send(
                 core.health.heard();
                 return Ok(replies);
             }
-            Err(error) if error.is_retryable() => {
+            Err(error) if may_heal(&error) => {
                 if backoff.is_fresh() {
                     tracing::warn!(worker = %core.config.worker, %partition, results = request.items.len(), %error, "results cannot be stored yet; they are kept and sent again");
                 }

@@ -17,8 +17,8 @@ use crate::{
     engine::FollowUp,
     ids::{InputRef, Nonce, ValueField},
     store::{
-        ClaimNext, ReleaseReply, ReleaseRequest, SettleReply, Settlement, Store, StoreError,
-        Verdict,
+        ClaimNext, ErrorKind, ErrorRecord, ReleaseReply, ReleaseRequest, SettleReply, Settlement,
+        Store, StoreError, Verdict,
     },
 };
 
@@ -176,13 +176,68 @@ async fn commit(
         }
         Err(SettleFailure::Stopped) => (Fate::Unsettled, None),
         Err(SettleFailure::Store(error)) => {
-            tracing::error!(
-                error = telemetry::chain(error.as_ref()),
-                "the store cannot take the result; the claim will expire and the task run again"
-            );
-            // Not at once: whatever is wrong with it will be wrong again.
-            tokio::time::sleep(core.config.poll_interval).await;
-            (Fate::Unsettled, None)
+            let refused = Refused {
+                fate,
+                reason: telemetry::chain(error.as_ref()),
+            };
+            (refused.settle(core, &held).await, None)
+        }
+    }
+}
+
+/// A settlement that the store will not take, however often it is sent.
+struct Refused {
+    /// What it would have been.
+    fate: Fate,
+    reason: String,
+}
+
+impl Refused {
+    /// Fails the task with what the store said: run again, it would end the same way, counted by nobody. A store that does
+    /// not take that either gets its task back, later.
+    async fn settle(self, core: &Core, held: &HeldClaim) -> Fate {
+        let error = &self.reason;
+        tracing::error!(
+            error,
+            "the store does not take the result; the task fails for that"
+        );
+        if self.fate != Fate::Failed {
+            match core
+                .settle(held.partition(), self.failure(core, held))
+                .await
+            {
+                Ok(SettleReply::Stored { .. }) => {
+                    core.count_settled();
+                    return Fate::Failed;
+                }
+                Ok(SettleReply::Lost) => return Fate::Lost,
+                Ok(SettleReply::Cancelled | SettleReply::Gone) => return Fate::Cancelled,
+                Err(SettleFailure::Stopped) => return Fate::Unsettled,
+                Err(SettleFailure::Store(_)) => {}
+            }
+        }
+        tracing::error!("the store does not take the failure either; the task is given back");
+        // Not at once: whatever is wrong with it will be wrong again.
+        let wait = tokio::time::sleep(core.config.poll_interval);
+        core.stop.run_until_cancelled(wait).await;
+        give_back(core, held).await
+    }
+
+    fn failure(&self, core: &Core, held: &HeldClaim) -> Settlement {
+        let claim = held.claim();
+        let claimed = &claim.claimed;
+        let error = ErrorRecord {
+            kind: ErrorKind::Permanent,
+            task: claimed.ticket.task.clone(),
+            attempt: claimed.record.attempt,
+            message: format!("the store does not take the result: {}", self.reason),
+            worker: Some(core.config.worker.clone()),
+            at: claimed.now.plus(claim.since.elapsed()).as_millis(),
+        };
+        Settlement {
+            holding: claim.holding(),
+            verdict: Verdict::Failed { error },
+            claim_next: None,
         }
     }
 }

@@ -7,12 +7,13 @@ use std::{
 };
 
 use tenure::{
-    client::Client,
+    client::{Client, ClientError, Handle},
     ids::InstanceId,
     store::{
-        Inspect, TaskState,
+        ErrorKind, Inspect, TaskState,
         memory::{Damage, MemoryStore},
     },
+    worker::WorkerHandle,
     workflow::Workflow,
 };
 use tokio::{sync::Notify, time::Instant};
@@ -206,6 +207,57 @@ async fn a_lost_claim_drops_the_handler_and_stores_nothing() {
         store.claim_key(&instance("i"), &task("a")).await.unwrap(),
         None
     );
+}
+
+/// A store whose settlements fail so often, a task in it, and a worker.
+async fn refusing(fault: Fault, times: usize) -> (Handle<u32>, Arc<AtomicU32>, WorkerHandle) {
+    let calls = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&calls);
+    let flow = Workflow::builder("counting")
+        .task("a", move |n: u32| {
+            count.fetch_add(1, Ordering::SeqCst);
+            async move { anyhow::Ok(n + 1) }
+        })
+        .build()
+        .unwrap();
+    let store = Flaky::new(MemoryStore::new());
+    store.fail("settle", fault, times);
+    let handle = Client::new(store.inner.clone()).start(&flow, 1).await;
+    let worker = quick(store).workflow(&flow).build().unwrap().spawn();
+    (handle.unwrap(), calls, worker)
+}
+
+#[tokio::test]
+async fn a_result_that_the_store_refuses_for_good_fails_its_task() {
+    let (handle, calls, _worker) = refusing(Fault::RefuseForGood, 1).await;
+    let error = handle.result_within(SOON).await.unwrap_err();
+    let ClientError::Failed { error, .. } = error else {
+        panic!("{error}");
+    };
+    assert_eq!(error.kind, ErrorKind::Permanent);
+    assert!(
+        error.message.contains("does not take the result")
+            && error.message.contains("nobody knows why"),
+        "{}",
+        error.message
+    );
+    assert_eq!(calls.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_task_whose_failure_is_refused_too_is_given_back() {
+    let (handle, calls, _worker) = refusing(Fault::RefuseForGood, 2).await;
+    assert_eq!(handle.result_within(SOON).await.unwrap(), 2);
+    assert_eq!(calls.load(Ordering::SeqCst), 2);
+    let record = &handle.snapshot().await.unwrap().tasks[&task("a")];
+    assert_eq!((record.attempt, record.failures, record.crashes), (2, 0, 0));
+}
+
+#[tokio::test]
+async fn a_result_waits_for_a_user_that_is_let_in_again() {
+    let (handle, calls, _worker) = refusing(Fault::Login, 3).await;
+    assert_eq!(handle.result_within(SOON).await.unwrap(), 2);
+    assert_eq!(calls.load(Ordering::SeqCst), 1);
 }
 
 // A record that cannot be read is set aside; all others go on.

@@ -33,6 +33,10 @@ use tenure::{
 pub(crate) enum Fault {
     /// Nothing is carried out, and the caller gets an error.
     Refuse,
+    /// The same, with an error that no repeat will mend.
+    RefuseForGood,
+    /// The same, with an error that somebody else has to mend.
+    Login,
     /// It is carried out, and the caller gets an error.
     LoseReply,
     /// Nothing is carried out, and the caller panics.
@@ -132,6 +136,11 @@ impl Flaky {
         match self.fault(name) {
             None => call.await,
             Some(Fault::Refuse) => Err(unavailable()),
+            Some(Fault::RefuseForGood) => Err(StoreError::Protocol {
+                call: name,
+                reason: "nobody knows why".into(),
+            }),
+            Some(Fault::Login) => Err(StoreError::Login),
             Some(Fault::Panic) => panic!("a fault of the store in {name}"),
             Some(Fault::LoseReply) => {
                 call.await?;
@@ -271,7 +280,7 @@ impl Inspect for Flaky {
     }
 
     async fn snapshot(&self, id: &InstanceId) -> Result<Option<Snapshot>, StoreError> {
-        self.inner.snapshot(id).await
+        self.through("snapshot", self.inner.snapshot(id)).await
     }
 
     async fn errors(&self, id: &InstanceId) -> Result<Vec<ErrorRecord>, StoreError> {
@@ -289,7 +298,7 @@ impl Inspect for Flaky {
     }
 
     async fn counts(&self, p: Partition) -> Result<Counts, StoreError> {
-        self.inner.counts(p).await
+        self.through("counts", self.inner.counts(p)).await
     }
 
     async fn finished(
