@@ -10,7 +10,7 @@ use crate::{
         Clocks, Gate, KeeperRole, Recovered, Recovery, Retention, Store, StoreError, TickReply,
         TickRequest,
     },
-    time::Timestamp,
+    time::{Timestamp, millis},
 };
 
 /// What a round does, wherever it is done.
@@ -31,10 +31,29 @@ pub(crate) struct RoundSettings {
 #[derive(Debug)]
 pub(crate) struct Rounds {
     partition: Partition,
-    clock: Option<(Timestamp, Instant)>,
+    clock: Option<Reading>,
     paused_until: Option<Instant>,
     /// Nobody knows for how long the store has been away: the last round failed, or there was none yet.
     away: bool,
+}
+
+/// The store's time, as the last call told it.
+#[derive(Debug, Clone, Copy)]
+struct Reading {
+    time: Timestamp,
+    /// When it was asked for; it was read at some time from then on ...
+    asked: Instant,
+    /// ... until so much later, when the answer came.
+    took: Duration,
+}
+
+impl Reading {
+    /// Whether a difference that the store found between its clock and ours is no more than slow calls make: this one,
+    /// or the one that took `took`.
+    fn explains(&self, by: i64, took: Duration) -> bool {
+        let slack = millis(TickRequest::MAX_STEP);
+        -millis(self.took) - slack <= by && by <= millis(took) + slack
+    }
 }
 
 impl Rounds {
@@ -79,7 +98,8 @@ impl Rounds {
             Gate::Open => (settings.reap, settings.prune),
             Gate::Paused => (0, 0),
         };
-        let expected = self.clock.map(|(time, read)| time.plus(read.elapsed()));
+        let asked = Instant::now();
+        let expected = self.clock.map(|last| last.time.plus(asked - last.asked));
         let reply = store
             .tick(TickRequest {
                 partition: self.partition,
@@ -94,19 +114,26 @@ impl Rounds {
             })
             .await;
         match &reply {
-            Ok(reply) => self.learn(reply, settings.pause),
+            Ok(reply) => self.learn(reply, asked, settings.pause),
             Err(_) => self.away = true,
         }
         reply
     }
 
-    fn learn(&mut self, reply: &TickReply, pause: Duration) {
-        self.clock = Some((reply.now, Instant::now()));
+    fn learn(&mut self, reply: &TickReply, asked: Instant, pause: Duration) {
+        let reading = Reading {
+            time: reply.now,
+            asked,
+            took: asked.elapsed(),
+        };
+        let before = self.clock.replace(reading);
         if std::mem::take(&mut self.away) {
             // Claims may have run out while nobody could extend them. The time for it begins now that it can be done.
             self.pause(pause);
         }
-        if let Clocks::Stepped { by } = reply.clocks {
+        if let Clocks::Stepped { by } = reply.clocks
+            && !before.is_some_and(|before| before.explains(by, reading.took))
+        {
             tracing::warn!(partition = %self.partition, by_ms = by, "the store's clock moved; reaping pauses");
             self.pause(pause);
         }

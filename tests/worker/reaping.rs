@@ -1,4 +1,10 @@
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use futures_util::StreamExt;
 use tenure::{
@@ -9,6 +15,7 @@ use tenure::{
         ClaimRequest, ErrorKind, ErrorRecord, Event, ExtendRequest, Held, Holding, Inspect,
         Parking, Recovery, Retention, Status, Store, TaskLimits, TaskState, memory::MemoryStore,
     },
+    testing::{FaultyStore, Link, Passage, Script, Transition},
     time::{Clock, Timestamp},
     workflow::Workflow,
 };
@@ -430,7 +437,7 @@ async fn finished_instances_are_removed_after_their_retention() {
     assert_eq!(
         reaper.tick().await.unwrap().pruned,
         0,
-        "answers are kept for a minute"
+        "answers are kept for two minutes"
     );
     assert_eq!(handle.status().await.unwrap(), Status::Completed);
     after(&clock, Retention::LEAST);
@@ -462,4 +469,47 @@ async fn a_clock_that_jumps_ahead_costs_no_living_worker_its_tasks() {
         assert!(reaper.tick().await.unwrap().recovered.is_empty());
     }
     assert_eq!(state(&handle).await, (TaskState::Running, 0, 0));
+}
+
+/// A line on which each tick takes so many milliseconds until it is carried out.
+#[derive(Debug, Default)]
+struct SlowTicks(AtomicU64);
+
+impl Script for SlowTicks {
+    fn passage(&self, transition: Transition) -> Passage {
+        let slow = MILLIS(self.0.load(Ordering::SeqCst));
+        Passage {
+            there: if transition == Transition::Tick {
+                slow
+            } else {
+                Duration::ZERO
+            },
+            ..Passage::default()
+        }
+    }
+}
+
+// A slow call is no step of the clock: nothing pauses because of it.
+#[tokio::test(start_paused = true)]
+async fn a_slow_round_is_not_taken_for_a_clock_that_jumped() {
+    let clock = Clock::simulated(Timestamp::from_millis(1_700_000_000_000));
+    let store = MemoryStore::with_clock(clock);
+    let flow = echo();
+    Client::new(store.clone()).start(&flow, 1).await.unwrap();
+    let line = Arc::new(SlowTicks::default());
+    let reaper = Reaper::builder(FaultyStore::new(
+        store.clone(),
+        Link::new(Arc::clone(&line) as Arc<dyn Script>),
+    ))
+    .outage_pause(Duration::from_secs(3600))
+    .build()
+    .unwrap();
+    reaper.tick().await.unwrap();
+    line.0.store(4_000, Ordering::SeqCst);
+    reaper.tick().await.unwrap();
+    line.0.store(0, Ordering::SeqCst);
+    reaper.tick().await.unwrap();
+    claim_and_die(&store, &flow, 1).await;
+    tokio::time::sleep(2 * TTL).await;
+    assert_eq!(reaper.tick().await.unwrap().recovered.len(), 1);
 }
