@@ -1,6 +1,6 @@
 -- Part of tick: what is due becomes ready. Shares the state of the call with the parts behind it; the keys and
 -- arguments are those in the header of tick.lua.
-local STEP, LOOK, SLACK, SLOWEST, WOKEN, GRACE = 2000, 5000, 1000, 60000, 1000, 60000
+local STEP, LOOK, SLACK, SLOWEST, WOKEN, GRACE = 2000, 5000, 1000, 60000, 1000, 120000
 local prefix, worker, guard = ARGV[1], ARGV[4], ARGV[3] == '1'
 local promote, reap, prune = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
 local ctx, role, stepped, recovered = begin(ARGV[1], ARGV[2]), 'other', '', {}

@@ -14,7 +14,7 @@ use crate::{
     ids::{Partition, WorkerId},
     options,
     rounds::{RoundSettings, Rounds},
-    store::{IntoStore, Recovered, Recovery, Retention, Store, StoreError, TickReply},
+    store::{IntoStore, Recovered, Recovery, Retention, Store, StoreError, TickReply, TickRequest},
 };
 
 /// What a [`Reaper`] did in one tick.
@@ -181,7 +181,7 @@ impl ReaperBuilder {
         self
     }
 
-    /// The most expired claims, and the most old instances, of one round in a partition: 1 to 10 000. Default: 100.
+    /// The most expired claims, and the most old instances, of one round in a partition: 1 to 1000. Default: 100.
     pub fn batch_size(mut self, size: u32) -> Self {
         self.batch_size = size;
         self
@@ -220,7 +220,8 @@ impl ReaperBuilder {
             10 * MILLI,
             Duration::from_secs(3600),
         )?;
-        options::number("batch_size", self.batch_size as usize, 1, 10_000)?;
+        let most = TickRequest::MOST as usize;
+        options::number("batch_size", self.batch_size as usize, 1, most)?;
         options::duration(
             "crash_delay",
             self.crash_delay,

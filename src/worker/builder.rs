@@ -184,7 +184,7 @@ impl WorkerBuilder {
         self
     }
 
-    /// The most expired claims, and the most old instances, of one look, 1 to 10 000; it goes on at once while there are
+    /// The most expired claims, and the most old instances, of one look, 1 to 1000; it goes on at once while there are
     /// more. Default: 100.
     pub fn reap_batch(mut self, claims: usize) -> Self {
         self.config.reap_batch = claims;

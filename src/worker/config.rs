@@ -3,7 +3,7 @@ use std::time::Duration;
 use crate::{
     ids::WorkerId,
     options::{self, OptionError},
-    store::{ClaimRequest, Retention},
+    store::{ClaimRequest, Retention, TickRequest},
 };
 
 /// All numbers of a worker. The builder documents them; here are their defaults and ranges.
@@ -62,7 +62,7 @@ impl Config {
             1,
             usize::from(ClaimRequest::MAX_WANT),
         )?;
-        options::number("reap_batch", self.reap_batch, 1, 10_000)?;
+        options::number("reap_batch", self.reap_batch, 1, TickRequest::MOST as usize)?;
         options::duration("claim_ttl", self.claim_ttl, 50 * MILLI, DAY)?;
         options::duration(
             "poll_interval",
@@ -109,6 +109,10 @@ mod tests {
         assert!(refused(|c| c.poll_interval = Duration::ZERO).starts_with("poll_interval"));
         assert!(refused(|c| c.reap_interval = Duration::ZERO).starts_with("reap_interval"));
         assert!(refused(|c| c.max_batch = 257).starts_with("max_batch"));
+        assert_eq!(
+            refused(|c| c.reap_batch = 1001),
+            "reap_batch must be 1 to 1000, it is 1001"
+        );
     }
 
     // W01

@@ -133,7 +133,7 @@ conformance! {
         claims_that_live_too_long_after_a_step_back_are_cut
         finished_instances_are_pruned_after_their_retention
         an_index_entry_of_a_replaced_run_prunes_nothing
-        retention_is_never_less_than_a_minute;
+        retention_is_never_less_than_two_minutes;
     hints:
         only_a_worker_parked_at_the_filled_list_is_woken
         the_newest_parked_worker_is_woken_first

@@ -152,14 +152,14 @@ async fn finished_instances_are_pruned_in_bounded_calls() {
         settle(&store, "w", claims.iter().map(done).collect()).await;
     }
     let home = partition(&store, P0);
-    // Made to look two minutes older than they are.
+    // Made to look four minutes older than they are.
     let key = "{tenure:0}:done:completed";
     let entries: Vec<String> = server.run(&["LRANGE", key, "0", "-1"]);
     server.run::<()>(&["DEL", key]);
     for entry in &entries {
         let (at, rest) = entry.split_once('\0').expect("an entry");
         let at: i64 = at.parse().expect("a time");
-        let earlier = at - 120_000;
+        let earlier = at - 240_000;
         let id = rest.split('\0').next().expect("an id");
         let instance = format!("{{tenure:0}}:instance:{id}");
         server.run::<()>(&["HSET", &instance, "times", &format!("- {earlier} out:a")]);

@@ -147,6 +147,13 @@ impl Bounds {
     pub(crate) fn tick(&self, request: &TickRequest) -> Checked {
         self.partition(request.partition)?;
         ttl(request.ttl)?;
+        for (what, given) in [
+            ("the most timers to promote", request.promote),
+            ("the most claims to reap", request.reap),
+            ("the most instances to prune", request.prune),
+        ] {
+            at_most(what, given as usize, TickRequest::MOST as usize)?;
+        }
         request
             .keeper
             .as_ref()

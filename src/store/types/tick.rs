@@ -15,11 +15,11 @@ pub struct TickRequest {
     /// What the store's clock should say by the caller's monotonic clock; if it is off by more than
     /// [`TickRequest::MAX_STEP`], nothing is reaped or pruned in this call.
     pub expected: Option<Timestamp>,
-    /// The most delayed tickets to promote; 0 skips it.
+    /// The most delayed tickets to promote, up to [`TickRequest::MOST`]; 0 skips it.
     pub promote: u32,
-    /// The most running tickets to look at; 0 skips it.
+    /// The most running tickets to look at, up to [`TickRequest::MOST`]; 0 skips it.
     pub reap: u32,
-    /// The most finished instances to remove; 0 skips it.
+    /// The most finished instances to remove, up to [`TickRequest::MOST`]; 0 skips it.
     pub prune: u32,
     /// How long to wait after the second crash of a task, doubled with each further one, at most 60 s; the first one
     /// is ready at once.
@@ -34,6 +34,8 @@ pub struct TickRequest {
 impl TickRequest {
     /// A step of the clock that pauses reaping and pruning.
     pub const MAX_STEP: Duration = Duration::from_secs(2);
+    /// The most that one call promotes, looks at or removes, each: beyond, it would hold up all others.
+    pub const MOST: u32 = 1000;
     /// How far ahead a running ticket is looked at again, at most.
     pub const LOOK: Duration = Duration::from_secs(5);
 }
@@ -50,8 +52,9 @@ pub struct Retention {
 }
 
 impl Retention {
-    /// Finished instances are kept at least so long, for repeated calls to get their answer.
-    pub const LEAST: Duration = Duration::from_secs(60);
+    /// Finished instances are kept at least so long, for repeated calls to get their answer: a client repeats a start for
+    /// 60 s, and its last repeat may be on its way for a while.
+    pub const LEAST: Duration = Duration::from_secs(120);
 }
 
 impl Default for Retention {

@@ -110,7 +110,7 @@ pub(crate) async fn a_settlement_of_a_removed_instance_is_gone(on: On) {
     t.started(item("x")).await;
     let claim = t.one("w1").await;
     t.cancel(&id("x")).await;
-    t.pass(60_000);
+    t.pass(120_000);
     let tick = TickRequest {
         retention: Retention {
             cancelled: ms(0),

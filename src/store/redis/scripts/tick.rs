@@ -19,10 +19,6 @@ use super::delay;
 pub(in crate::store::redis) static SCRIPT: Named =
     script!("tick", "tick_promote", "tick_expired", "tick_reap");
 
-/// The most that each part of one call does: beyond, it would hold up all others. A call that is bounded by this
-/// answers `again` as any other.
-const MOST: u32 = 1000;
-
 pub(in crate::store::redis) async fn call(
     inner: &Inner,
     request: &TickRequest,
@@ -56,9 +52,9 @@ pub(in crate::store::redis) async fn call(
     }
     let retention = &request.retention;
     args.optional(request.expected.map(Timestamp::as_millis))
-        .number(request.promote.min(MOST))
-        .number(request.reap.min(MOST))
-        .number(request.prune.min(MOST))
+        .number(request.promote)
+        .number(request.reap)
+        .number(request.prune)
         .number(delay(request.crash_delay))
         .number(millis(request.ttl));
     for kept in [
