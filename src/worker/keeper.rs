@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::{FutureExt, StreamExt};
 use tokio::time::Instant;
 
 use super::{bell::Bell, core::Core};
@@ -51,6 +52,10 @@ struct Kept {
 impl Keeper {
     /// The most partitions that are kept at the full rate; beyond them rounds are spread.
     const MOST_SPREAD: u32 = 5;
+    /// In how many turns all partitions of others are looked at.
+    const TURNS: usize = 16;
+    /// How many rounds are under way at once.
+    const AT_ONCE: usize = 8;
 
     pub(crate) fn new(core: Arc<Core>) -> Self {
         let partitions = Partition::all(core.store.partitions())
@@ -72,8 +77,11 @@ impl Keeper {
 
     /// Until dropped.
     pub(crate) async fn run(mut self) {
+        // Timers may have come due while nobody kept them.
+        let now = Instant::now();
         for kept in &mut self.partitions {
             kept.rounds.begin();
+            kept.due = Some(now);
         }
         loop {
             let wake = self.next_wake();
@@ -90,7 +98,11 @@ impl Keeper {
     pub(crate) async fn tick_all(&mut self) -> Result<Vec<TickReply>, StoreError> {
         let mut replies = Vec::new();
         for index in 0..self.partitions.len() {
-            replies.push(self.tick(index).await?);
+            for (index, reply) in self.tick(&[index]).await {
+                let reply = reply?;
+                self.learn(index, &reply);
+                replies.push(reply);
+            }
         }
         Ok(replies)
     }
@@ -127,22 +139,28 @@ impl Keeper {
             due.extend(self.take_turn());
             self.next_turn = now + self.turn_interval();
         }
-        due.dedup();
-        for index in due {
-            if let Err(error) = self.tick(index).await {
-                self.failed(index, &error);
+        let mut wait = None;
+        for (index, reply) in self.tick(&due).await {
+            match reply {
+                Ok(reply) => self.learn(index, &reply),
+                Err(error) => {
+                    let wait = *wait.get_or_insert_with(|| self.failed(index, &error));
+                    self.partitions[index].due = Some(Instant::now() + wait);
+                }
             }
         }
     }
 
-    /// The next partition in rotation that others keep.
-    fn take_turn(&mut self) -> Option<usize> {
+    /// The next partitions in rotation that others keep: all of them in so many turns.
+    fn take_turn(&mut self) -> Vec<usize> {
         let count = self.partitions.len();
-        let next = (0..count)
+        let mut others: Vec<usize> = (0..count)
             .map(|step| (self.turn + step) % count)
-            .find(|&i| !self.partitions[i].keeper && self.partitions[i].due.is_none())?;
-        self.turn = next + 1;
-        Some(next)
+            .filter(|&i| !self.partitions[i].keeper && self.partitions[i].due.is_none())
+            .collect();
+        others.truncate(count.div_ceil(Self::TURNS));
+        self.turn = others.last().map_or(self.turn, |last| last + 1);
+        others
     }
 
     /// A keeper looks at the partitions of others more rarely: it has its own.
@@ -160,22 +178,38 @@ impl Keeper {
     }
 
     /// How often a kept partition is looked at: with many of them more rarely, so that an idle worker stays quiet.
-    fn own_interval(&self) -> Duration {
-        let kept = u32::try_from(self.kept()).unwrap_or(u32::MAX);
+    fn own_interval(&self, kept: usize) -> Duration {
+        let kept = u32::try_from(kept).unwrap_or(u32::MAX);
         self.core.config.reap_interval * kept.clamp(1, Self::MOST_SPREAD)
     }
 
-    async fn tick(&mut self, index: usize) -> Result<TickReply, StoreError> {
-        let settings = self.settings();
+    /// A round in each of these.
+    async fn tick(&mut self, due: &[usize]) -> Vec<(usize, Result<TickReply, StoreError>)> {
+        // It may come to keep all of them.
+        let settings = self.settings(self.kept().max(due.len()));
         let store: &dyn Store = self.core.store.as_ref();
-        let reply = self.partitions[index].rounds.tick(store, &settings).await?;
+        let kept = self.partitions.iter_mut().enumerate();
+        let rounds: Vec<_> = kept
+            .filter(|(index, _)| due.contains(index))
+            .map(|(index, kept)| {
+                kept.rounds
+                    .tick(store, &settings)
+                    .map(move |reply| (index, reply))
+            })
+            .collect();
+        futures_util::stream::iter(rounds)
+            .buffer_unordered(Self::AT_ONCE)
+            .collect()
+            .await
+    }
+
+    fn learn(&mut self, index: usize, reply: &TickReply) {
         self.backoff.reset();
         self.core.health.heard();
-        self.partitions[index].keeper = is_keeper(&reply);
+        self.partitions[index].keeper = is_keeper(reply);
         let kept = self.kept();
         self.core.health.keeper_of.store(kept, Ordering::Relaxed);
-        self.partitions[index].due = self.next_due(index, &reply);
-        Ok(reply)
+        self.partitions[index].due = self.next_due(index, reply);
     }
 
     fn next_due(&self, index: usize, reply: &TickReply) -> Option<Instant> {
@@ -187,20 +221,21 @@ impl Keeper {
             return None;
         }
         let timer = reply.next_due.map(|due| now + due.since(reply.now));
-        let regular = now + self.own_interval();
+        let regular = now + self.own_interval(self.kept());
         Some(timer.map_or(regular, |timer| timer.min(regular)))
     }
 
-    fn failed(&mut self, index: usize, error: &StoreError) {
+    /// How long to wait after a failure.
+    fn failed(&mut self, index: usize, error: &StoreError) -> Duration {
         if self.backoff.is_fresh() {
             tracing::warn!(worker = %self.core.config.worker, partition = %self.partitions[index].partition, %error, "a keeper's round failed; it goes on");
         }
-        self.partitions[index].due = Some(Instant::now() + self.backoff.delay());
+        self.backoff.delay()
     }
 
-    fn settings(&self) -> RoundSettings {
+    fn settings(&self, kept: usize) -> RoundSettings {
         let config = &self.core.config;
-        let keep = (self.own_interval() * 3).max(Duration::from_secs(5));
+        let keep = (self.own_interval(kept) * 3).max(Duration::from_secs(5));
         let reap = u32::try_from(config.reap_batch).unwrap_or(u32::MAX);
         RoundSettings {
             keeper: Some((config.worker.clone(), keep)),

@@ -1,4 +1,5 @@
 use std::{
+    num::NonZeroU16,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -17,6 +18,7 @@ use tenure::{
     },
     testing::{FaultyStore, Link, Passage, Script, Transition},
     time::{Clock, Timestamp},
+    worker::Worker,
     workflow::Workflow,
 };
 use tokio_util::sync::CancellationToken;
@@ -163,7 +165,7 @@ async fn one_crash_too_many_fails_the_instance_and_closes_its_tasks() {
         .unwrap();
     let client = Client::new(store.clone());
     let handle = client.start(&flow, 1).id("i").max_crashes(1).await.unwrap();
-    let mut worker = tenure::worker::Worker::builder(store.clone())
+    let mut worker = Worker::builder(store.clone())
         .workflow(&flow)
         .build()
         .unwrap();
@@ -420,7 +422,7 @@ async fn finished_instances_are_removed_after_their_retention() {
     let flow = echo();
     let client = Client::new(store.clone());
     let handle = client.start(&flow, 1).id("i").await.unwrap();
-    let mut worker = tenure::worker::Worker::builder(store.clone())
+    let mut worker = Worker::builder(store.clone())
         .workflow(&flow)
         .build()
         .unwrap();
@@ -512,4 +514,56 @@ async fn a_slow_round_is_not_taken_for_a_clock_that_jumped() {
     claim_and_die(&store, &flow, 1).await;
     tokio::time::sleep(2 * TTL).await;
     assert_eq!(reaper.tick().await.unwrap().recovered.len(), 1);
+}
+
+/// A worker on paused time, in a store of 64 partitions, that looks around every second.
+fn keeping(store: &MemoryStore, flow: &Workflow<u32, u32>) -> Worker {
+    Worker::builder(store.clone())
+        .heartbeats_inline()
+        .workflow(flow)
+        .build()
+        .unwrap()
+}
+
+fn many_partitions() -> MemoryStore {
+    MemoryStore::builder()
+        .clock(Clock::simulated(Timestamp::from_millis(1_700_000_000_000)))
+        .partitions(NonZeroU16::new(64).unwrap())
+        .build()
+}
+
+// Timers that came due while nobody kept them wait for no rotation.
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_starts_promotes_what_is_due_in_all_partitions_at_once() {
+    let store = many_partitions();
+    let flow = echo();
+    let client = Client::new(store.clone());
+    let mut handles = Vec::new();
+    for number in 0..200 {
+        let start = client.start(&flow, number).delay(SECOND);
+        handles.push(start.await.unwrap());
+    }
+    tokio::time::sleep(2 * SECOND).await;
+    let worker = keeping(&store, &flow).spawn();
+    let begin = Instant::now();
+    for handle in handles {
+        handle.result_within(SOON).await.unwrap();
+    }
+    assert!(begin.elapsed() < 2 * SECOND, "{:?}", begin.elapsed());
+    assert_eq!(worker.health().keeper_of, 64);
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_partitions_of_a_keeper_that_died_are_taken_over_soon() {
+    let store = many_partitions();
+    let flow = echo();
+    let first = tokio::spawn(keeping(&store, &flow).run(CancellationToken::new()));
+    tokio::time::sleep(SOON).await;
+    let second = keeping(&store, &flow).spawn();
+    tokio::time::sleep(SECOND).await;
+    assert_eq!(second.health().keeper_of, 0);
+    first.abort();
+    // What the dead one's role lasts, and one rotation.
+    tokio::time::sleep(Duration::from_secs(15 + 2 * 16 + 4)).await;
+    assert_eq!(second.health().keeper_of, 64);
 }
