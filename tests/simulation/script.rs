@@ -63,7 +63,7 @@ impl Line {
     fn odds(transition: Transition) -> u8 {
         match transition {
             Transition::Start | Transition::Control | Transition::Release | Transition::Note => 40,
-            Transition::Signal => 15,
+            Transition::Signal => 25,
             Transition::Settle => 10,
             Transition::Claim => 5,
             Transition::Extend | Transition::Tick => 3,
