@@ -161,11 +161,17 @@ impl Ledger {
         }
     }
 
-    /// The store published a change of status; only ends are written down.
+    /// The store published a change of status; only ends, and what goes back on one, are written down.
     ///
     /// # Errors
     /// [`LedgerError::File`].
     pub fn event(&self, event: &StatusEvent) -> Result<(), LedgerError> {
+        if event.from.is_some_and(Status::is_terminal) {
+            return self.write(Line::Retried {
+                id: event.id.clone(),
+                run: event.run,
+            });
+        }
         if !event.to.is_terminal() {
             return Ok(());
         }

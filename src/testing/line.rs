@@ -88,6 +88,13 @@ pub enum Line {
         /// The attempt.
         attempt: u32,
     },
+    /// The store told subscribers that a dead run was brought back to life.
+    Retried {
+        /// The instance.
+        id: InstanceId,
+        /// The run.
+        run: RunId,
+    },
     /// A signal is sent to a run, or was acknowledged to its client.
     Signalled {
         /// The instance.
@@ -189,6 +196,7 @@ impl fmt::Display for Line {
                 f,
                 "signalled\t{run}\t{name}\t{signal}\t{payload}\t{acknowledged}\t{id}"
             ),
+            Self::Retried { id, run } => write!(f, "retried\t{run}\t{id}"),
             Self::Over { id, run, status } => write!(f, "over\t{run}\t{status}\t{id}"),
         }
     }
@@ -286,6 +294,10 @@ impl FromStr for Line {
                 attempt: parts.next()?,
                 id: parts.next()?,
             },
+            "retried" => Self::Retried {
+                run,
+                id: parts.next()?,
+            },
             "signalled" => Self::Signalled {
                 run,
                 name: parts.next()?,
@@ -316,6 +328,7 @@ impl Line {
             | Self::Claimed { id, .. }
             | Self::Stored { id, .. }
             | Self::Signalled { id, .. }
+            | Self::Retried { id, .. }
             | Self::Over { id, .. } => id,
         }
     }
@@ -331,6 +344,7 @@ impl Line {
             | Self::Claimed { run, .. }
             | Self::Stored { run, .. }
             | Self::Signalled { run, .. }
+            | Self::Retried { run, .. }
             | Self::Over { run, .. } => *run,
         }
     }
@@ -346,6 +360,7 @@ impl Line {
             Self::Started { .. }
             | Self::Told { .. }
             | Self::Signalled { .. }
+            | Self::Retried { .. }
             | Self::Over { .. } => None,
         }
     }

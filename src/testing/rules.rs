@@ -77,8 +77,24 @@ pub(super) fn stored_once(history: &History, found: &mut Found) {
 /// A run ends once, and nobody is told otherwise.
 pub(super) fn ends(history: &History, found: &mut Found) {
     let (mut over, mut told) = (BTreeMap::new(), BTreeMap::new());
+    let retried: BTreeSet<_> = history
+        .lines()
+        .iter()
+        .filter(|line| matches!(line, Line::Retried { .. }))
+        .map(Line::run)
+        .collect();
     for line in history.lines() {
         let what = match line {
+            // It was dead for a while.
+            Line::Retried { run, .. } => {
+                over.remove(run);
+                None
+            }
+            Line::Told { run, status, .. }
+                if *status == Status::Failed && retried.contains(run) =>
+            {
+                None
+            }
             Line::Over { run, status, .. } => over
                 .insert(run, status)
                 .map(|before| format!("run {run} ended as {before}, then as {status}")),
@@ -338,6 +354,12 @@ pub(super) fn told(case: &Case, found: &mut Found) {
     }
     for line in case.lines.iter().filter(|line| line.run() == case.run()) {
         let heard = match line {
+            // It was dead for a while.
+            Line::Told { status, .. } | Line::Over { status, .. }
+                if *status == Status::Failed && case.snapshot.retries > 0 =>
+            {
+                continue;
+            }
             Line::Told { status, result, .. } => (*status, *result),
             Line::Over { status, .. } => (*status, stored.1),
             _ => continue,

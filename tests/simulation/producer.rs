@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use fastrand::Rng;
 use tenure::{
-    Client, ClientError, Handle, IdPolicy, Status,
+    Client, ClientError, Handle, IdPolicy, RetryFrom, Status,
+    client::Filter,
     testing::{Digest, Link},
 };
 use tokio::{sync::Mutex, time::sleep};
@@ -29,6 +30,7 @@ pub(crate) fn begin(world: &World) {
         world: world.clone(),
         current: Mutex::new((0, client, link)),
     });
+    tokio::spawn(Arc::clone(&office).operate());
     let mut rng = world.rng(0xc11e);
     let latest = u64::try_from(world.tuning.trouble.as_millis()).unwrap_or(u64::MAX) * 2 / 3;
     for number in 0..world.chaos.scenario.starts {
@@ -83,17 +85,64 @@ impl Office {
 
     async fn control(&self, rng: &mut Rng, handle: &Handle<Token>) {
         let what = rng.u8(0..10);
-        if what >= 3 {
+        if what >= 7 {
             return;
         }
         sleep(Duration::from_millis(rng.u64(1..6000))).await;
-        let done = if what == 0 {
-            handle.terminate("it is enough", "operator").await
-        } else {
-            handle.cancel("not needed", "user").await
+        let done = match what {
+            0 => handle.terminate("it is enough", "operator").await,
+            1 | 2 => handle.cancel("not needed", "user").await,
+            3..6 => self.pause(rng, handle).await,
+            _ => self.retry(handle).await,
         };
         if let Err(error) = done {
             self.world.chaos.note("control", &|| error.to_string());
+        }
+    }
+
+    /// For a while, or until the operator sees it: the client may die in between.
+    async fn pause(&self, rng: &mut Rng, handle: &Handle<Token>) -> Result<(), ClientError> {
+        handle.pause("to look at it", "user").await?;
+        sleep(Duration::from_millis(rng.u64(1..3000))).await;
+        handle.resume("looked at it", "user").await
+    }
+
+    /// As soon as it is dead, as long as the world is not whole: then all has to end.
+    async fn retry(&self, handle: &Handle<Token>) -> Result<(), ClientError> {
+        let failed = matches!(handle.result_bytes().await, Err(ClientError::Failed { .. }));
+        if !failed || self.world.chaos.is_healed() {
+            return Ok(());
+        }
+        handle.retry(RetryFrom::Failed, "once more", "user").await
+    }
+
+    /// Now and then all that is paused goes on: what clients forgot, and what waits for a person.
+    async fn operate(self: Arc<Self>) {
+        let mut rng = self.world.rng(0x09e7);
+        while !self.world.over.is_cancelled() {
+            let most = if self.world.chaos.is_healed() {
+                500
+            } else {
+                5000
+            };
+            sleep(Duration::from_millis(rng.u64(100..most))).await;
+            // A client that dies is never heard of again.
+            tokio::time::timeout(Duration::from_secs(3), self.resume_all())
+                .await
+                .ok();
+        }
+    }
+
+    async fn resume_all(&self) {
+        let client = self.client().await;
+        let paused = Filter::new().status(Status::Paused);
+        let Ok(page) = client.list(&paused).await else {
+            return;
+        };
+        for instance in page.instances {
+            if let Err(error) = client.resume(instance.id.as_str(), "", "operator").await {
+                self.world.chaos.note("operator", &|| error.to_string());
+            }
         }
     }
 

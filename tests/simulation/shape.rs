@@ -5,7 +5,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 use tenure::{
-    RetryPolicy, TaskContext, Workflow,
+    OnExhausted, RetryPolicy, TaskContext, Workflow,
     workflow::{AtStart, BehindTask, Chain},
 };
 
@@ -26,6 +26,10 @@ pub(crate) fn workflow(rng: &mut Rng, name: &str) -> Workflow<Token, Token> {
     let mut shape = Shape { rng, nodes: 0 };
     let steps = shape.rng.usize(1..5);
     let start: Chain<Token, Token, AtStart> = Workflow::builder(name);
+    let start = match shape.rng.u8(0..3) {
+        0 => start.on_exhausted(OnExhausted::Pause),
+        _ => start,
+    };
     let chain = shape.grow(start, steps, 0);
     chain.build().expect("random workflows are valid")
 }
