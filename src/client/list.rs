@@ -100,6 +100,11 @@ impl Filter {
         self
     }
 
+    /// Whether it names a status at all.
+    pub(super) fn names_status(&self) -> bool {
+        !self.statuses.is_empty()
+    }
+
     fn wants(&self, status: Status) -> bool {
         self.statuses.is_empty() || self.statuses.contains(&status)
     }

@@ -14,6 +14,7 @@
 //! # }
 //! ```
 
+mod bulk;
 mod control;
 mod error;
 mod events;
@@ -29,6 +30,7 @@ mod waiters;
 pub use crate::engine::RetryFrom;
 
 pub use self::{
+    bulk::{Bulk, Progress},
     error::ClientError,
     events::{EventFilter, Events},
     handle::{Handle, Untyped},

@@ -13,5 +13,6 @@ mod reaping;
 mod retrying;
 mod running;
 mod signals;
+mod steering;
 mod stopping;
 mod support;
