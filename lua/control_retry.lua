@@ -51,7 +51,10 @@ local function revive(a, count, width, set, gone)
     local attempt, failures, crashes = counts(task)
     local ticket, state = list .. '\0' .. entry, 'ready'
     if wait then
-      failures, crashes, gone[#gone + 1] = '0', '0', 'out:' .. task
+      failures, crashes = '0', '0'
+      -- The signal that a node waited for is its input when it is there, and stays.
+      local ref, own = select(4, parse(entry, 1)), 'out:' .. task .. ' '
+      if sub(ref, 1, #own) ~= own then gone[#gone + 1] = 'out:' .. task end
       if wait > 0 then
         state = 'delayed'
         delay(ctx, KEYS[9], ctx.now + wait, ticket)

@@ -104,7 +104,10 @@ pub fn retry(graph: &Graph, dead: &Dead, from: &RetryFrom) -> Result<RetryPlan, 
             .iter()
             .map(|id| graph.node(*id).name.clone())
             .collect(),
-        again: again.iter().map(|id| begin(graph, dead, *id)).collect(),
+        again: again
+            .iter()
+            .map(|id| begin(graph, dead, *id, named.contains(id)))
+            .collect(),
     })
 }
 
@@ -179,10 +182,156 @@ fn go_on(graph: &Graph, dead: &Dead, id: NodeId) -> Next {
     next(graph, id, input)
 }
 
-/// A node that begins again: as it followed at first, but that a join's branches have met already.
-fn begin(graph: &Graph, dead: &Dead, id: NodeId) -> FollowUp {
+/// A node that begins again: as it followed at first, but that a join's branches have met already, and that a signal
+/// which is there stays, unless it is the one to take back.
+fn begin(graph: &Graph, dead: &Dead, id: NodeId, is_named: bool) -> FollowUp {
     match graph.node(id).kind {
+        NodeKind::Wait(_) if !is_named => FollowUp::Ready(go_on(graph, dead, id)),
         NodeKind::Join { .. } => FollowUp::Ready(next(graph, id, InputRef::Join)),
         _ => enter(graph, id, &input(graph, dead, id)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{Workflow, task::TaskError};
+
+    async fn same(n: u64) -> Result<u64, TaskError> {
+        Ok(n)
+    }
+
+    /// a, then `left` beside `wait` and a delay, then the join, then z.
+    fn graph() -> std::sync::Arc<Graph> {
+        let flow = Workflow::builder("flow")
+            .task("a", same)
+            .fork(|f| {
+                f.branch(|b| b.task("left", same)).branch(|b| {
+                    b.await_signal::<u64>("wait")
+                        .delay("pause", Duration::from_secs(5))
+                })
+            })
+            .join("join", async |(a, b): (u64, u64)| anyhow::Ok(a + b))
+            .task("z", same)
+            .build();
+        std::sync::Arc::clone(flow.expect("a workflow").graph())
+    }
+
+    fn name(text: &str) -> TaskName {
+        TaskName::new(text).expect("a name")
+    }
+
+    fn dead(nodes: &[(&str, Standing)], values: &[&str], arrived: &[&str]) -> Dead {
+        let value = |v: &&str| (v.parse().expect("a field"), 3);
+        let arrived: Vec<_> = arrived.iter().map(|task| name(task)).collect();
+        Dead {
+            nodes: nodes.iter().map(|(n, s)| (name(n), *s)).collect(),
+            values: values.iter().map(value).collect(),
+            arrived: (!arrived.is_empty())
+                .then(|| (name("join"), arrived))
+                .into_iter()
+                .collect(),
+        }
+    }
+
+    /// What begins again and what goes on, each with its input; what is taken back.
+    fn shown(plan: &RetryPlan) -> (Vec<String>, Vec<String>, Vec<String>) {
+        let one = |next: &Next| format!("{} of {}", next.task, next.input);
+        let begins = |follow_up: &FollowUp| match follow_up {
+            FollowUp::Ready(next) => one(next),
+            FollowUp::After { next, delay } => format!("{} after {delay:?}", one(next)),
+            other => panic!("{other:?}"),
+        };
+        (
+            plan.again.iter().map(begins).collect(),
+            plan.go_on.iter().map(one).collect(),
+            plan.clear.iter().map(ToString::to_string).collect(),
+        )
+    }
+
+    #[test]
+    fn what_failed_begins_again_and_what_was_open_goes_on() {
+        use Standing::{Completed, Failed, Open};
+        let nodes = [("a", Completed), ("left", Failed), ("wait", Open)];
+        let values = ["input", "out:a"];
+        let plan = retry(&graph(), &dead(&nodes, &values, &[]), &RetryFrom::Failed);
+        let (again, go_on, clear) = shown(&plan.expect("a plan"));
+        assert_eq!(again, ["left of out:a 3"]);
+        assert_eq!(go_on, ["wait of out:a 3"], "it waits anew");
+        assert_eq!(clear, ["join", "z"]);
+        let values = ["input", "out:a", "out:wait"];
+        let plan = retry(&graph(), &dead(&nodes, &values, &[]), &RetryFrom::Failed);
+        let (_, go_on, _) = shown(&plan.expect("a plan"));
+        assert_eq!(go_on, ["wait of out:wait 3"], "its signal is there");
+    }
+
+    // case 65
+    #[test]
+    fn a_branch_that_begins_again_arrives_again_and_the_others_stay() {
+        use Standing::{Completed, Failed};
+        let nodes = [
+            ("a", Completed),
+            ("left", Completed),
+            ("wait", Completed),
+            ("pause", Completed),
+            ("join", Failed),
+        ];
+        let values = ["input", "out:a", "out:left", "out:wait"];
+        let dead = dead(&nodes, &values, &["pause", "left"]);
+        let plan = retry(&graph(), &dead, &RetryFrom::Task(name("left"))).expect("a plan");
+        let (again, go_on, clear) = shown(&plan);
+        assert_eq!((again, go_on.len()), (vec!["left of out:a 3".into()], 0));
+        assert_eq!(clear, ["join", "z"]);
+        assert_eq!(plan.joins, [(name("join"), vec![name("pause")])].into());
+        // The join alone: its branches have met already.
+        let plan = retry(&graph(), &dead, &RetryFrom::Failed).expect("a plan");
+        assert_eq!(shown(&plan).0, ["join of @"]);
+        assert!(plan.joins.is_empty());
+        // A signal is taken back only by who names its wait, or the start.
+        let plan = retry(&graph(), &dead, &RetryFrom::Task(name("wait"))).expect("a plan");
+        let (again, _, clear) = shown(&plan);
+        assert_eq!(again, ["wait of out:a 3"]);
+        assert_eq!(clear, ["join", "pause", "z"]);
+        let plan = retry(&graph(), &dead, &RetryFrom::Task(name("pause"))).expect("a plan");
+        assert_eq!(shown(&plan).0, ["pause of out:wait 3 after 5s"]);
+        let plan = retry(&graph(), &dead, &RetryFrom::Start).expect("a plan");
+        assert_eq!(shown(&plan).0, ["a of input 3"]);
+        assert_eq!(plan.joins, [(name("join"), Vec::new())].into());
+    }
+
+    #[test]
+    fn what_fails_beside_the_task_that_is_named_begins_again_too() {
+        use Standing::{Cleared, Completed, Failed, Open};
+        let nodes = [
+            ("a", Completed),
+            ("left", Failed),
+            ("wait", Completed),
+            ("pause", Open),
+            ("join", Cleared),
+        ];
+        let dead = dead(&nodes, &["input", "out:a", "out:wait"], &[]);
+        let plan = retry(&graph(), &dead, &RetryFrom::Task(name("wait"))).expect("a plan");
+        let (again, go_on, clear) = shown(&plan);
+        assert_eq!(again, ["wait of out:a 3", "left of out:a 3"]);
+        assert!(
+            go_on.is_empty(),
+            "what was behind the wait is not there yet"
+        );
+        assert_eq!(clear, ["join", "pause", "z"]);
+    }
+
+    #[test]
+    fn a_task_that_was_not_reached_is_refused_with_those_that_were() {
+        use Standing::{Cleared, Completed, Failed};
+        let nodes = [("a", Completed), ("left", Failed), ("z", Cleared)];
+        let dead = dead(&nodes, &["input", "out:a"], &[]);
+        for task in ["z", "join", "nowhere"] {
+            let refused = retry(&graph(), &dead, &RetryFrom::Task(name(task)));
+            let refused = refused.expect_err("not reached");
+            assert_eq!(refused.task, name(task));
+            assert_eq!(refused.reached, [name("a"), name("left")]);
+        }
     }
 }

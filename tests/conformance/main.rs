@@ -185,6 +185,7 @@ conformance! {
         attempts_never_go_back_in_what_a_retry_took_back
         a_retry_is_refused_where_it_makes_no_sense
         a_retried_instance_that_dies_again_is_kept_from_its_last_death
+        a_node_that_begins_again_with_its_own_value_keeps_it
         a_finished_instance_is_deleted_at_once_and_a_live_one_is_not;
     reads:
         values_of_an_older_run_are_not_there

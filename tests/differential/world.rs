@@ -737,7 +737,11 @@ fn plan(snapshot: &store::Snapshot, (pick, fates, wait): (u8, u16, i64)) -> Retr
         task: task.clone(),
         list: list(task.as_str().starts_with('j')),
         input: InputRef::Field {
-            field: ValueField::Input,
+            field: if fates & 0x200 == 0 {
+                ValueField::Input
+            } else {
+                ValueField::Output(task.clone())
+            },
             len: 6,
         },
         limits: Limits::NONE,

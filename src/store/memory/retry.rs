@@ -108,7 +108,12 @@ fn begin_again(call: &mut Call, request: &RetryRequest, run: RunId, follow_up: &
     let Some(instance) = call.share.instances.get_mut(&request.id) else {
         return;
     };
-    forget(instance, &next.task);
+    if next.input.is_of(&ValueField::Output(next.task.clone())) {
+        // The signal that it waited for is there.
+        instance.due.remove(&next.task);
+    } else {
+        forget(instance, &next.task);
+    }
     let attempt = instance.tasks.get(&next.task).map_or(0, |r| r.attempt);
     let record = TaskRecord {
         attempt,

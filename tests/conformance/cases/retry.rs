@@ -257,6 +257,21 @@ pub(crate) async fn a_retried_instance_that_dies_again_is_kept_from_its_last_dea
     assert_eq!(t.record(&item.id, "a").await, "ready 2 - 0 0");
 }
 
+pub(crate) async fn a_node_that_begins_again_with_its_own_value_keeps_it(on: On) {
+    let t = on.store().await;
+    let item = t.started(item("x")).await;
+    t.settle("w1", &arrive(&t.one("w1").await, "j", 1, 1)).await;
+    t.settle("w1", &fail(&t.one("w1").await)).await;
+    let plan = RetryPlan {
+        again: again(&["a"], &of_output(&task("a"))),
+        ..RetryPlan::default()
+    };
+    retry(&t, &item, plan).await;
+    let values = t.snapshot(&item.id).await.values;
+    assert!(values.contains_key(&output_of("a")), "{values:?}");
+    assert_eq!(t.one("w1").await.input, Some(OUTPUT));
+}
+
 // W14
 pub(crate) async fn a_finished_instance_is_deleted_at_once_and_a_live_one_is_not(on: On) {
     let t = on.store().await;
