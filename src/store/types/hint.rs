@@ -55,7 +55,7 @@ pub struct StatusEvent {
     pub to: Status,
     /// The store's time.
     pub at: Timestamp,
-    /// The message, only when the instance failed.
+    /// The message, only when the instance failed, or is paused because of an error.
     pub error: Option<String>,
 }
 

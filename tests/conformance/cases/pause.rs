@@ -138,7 +138,8 @@ pub(crate) async fn joins_fire_while_an_instance_is_paused(on: On) {
     let claims = t.claim("w1", 2).await;
     pause(&t, &item).await;
     for claimed in &claims {
-        t.settle("w1", &arrive(claimed, "j", 2, 2)).await;
+        let arrives = and_claim(arrive(claimed, "j", 2, 2));
+        assert_eq!(t.settle("w1", &arrives).await, STORED);
     }
     assert!(t.claim("w1", 10).await.is_empty());
     assert_eq!(parked(&t, "x").await, ["j"]);
