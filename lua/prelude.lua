@@ -53,7 +53,7 @@ end
 
 local function delay(ctx, delayed, due, ticket)
   call('ZADD', delayed, text(due), ticket)
-  if not ctx.due or due < ctx.due then ctx.due, ctx.first = due, ticket end
+  ctx.due = math.min(due, ctx.due or due)
 end
 
 -- In chunks that `unpack` can take.
@@ -63,7 +63,7 @@ end
 
 -- The keeper hears of a timer that is due before all others.
 local function timer(ctx, delayed, keeper)
-  if ctx.due and call('ZRANGE', delayed, 0, 0)[1] == ctx.first then
+  if ctx.due and tonumber(call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]) == ctx.due then
     local owner = call('GET', keeper)
     if owner then hint(ctx, owner, 'timer') end
   end

@@ -80,7 +80,10 @@ end
 local function settle(verdict, k, a, last)
   local key, claim, run, held, ticket, from = KEYS[k], KEYS[k + 1], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], a + 5
   local name = ARGV[named(verdict, from)]
-  local r = try('HMGET', key, 'run', 'status', name, 'open', 'waiter', 'retries', 'times')
+  -- The end of a branch: what it arrives at is read along.
+  local arrives = verdict == 'follow' and ARGV[from + 6] == '1' and ARGV[from + 7] == 'arrive'
+  local join = arrives and 'join:' .. ARGV[from + 10]
+  local r = try('HMGET', key, 'run', 'status', name, 'open', 'waiter', 'retries', 'times', join or name)
   if r.err then return foreign(r) and 'lost' end
   local open, reply = tonumber(r[4] or '1'), nil
   if not r[1] then return 'gone' end
@@ -94,7 +97,7 @@ local function settle(verdict, k, a, last)
   elseif verdict == 'handed' then
     reply = hand_on(key, KEYS[k + 2], run, status, r[6], from, last)
   elseif verdict == 'follow' then
-    reply = follow(key, KEYS[k + 2], name, open, r, from + 1, last)
+    reply = follow(key, KEYS[k + 2], name, open, r, { [join or ''] = r[8] }, from + 1, last)
   elseif verdict == 'wait' then
     reply = wait(ctx, key, from, queue)
   elseif verdict == 'retry' then

@@ -75,7 +75,8 @@ local function claimed_before(key, name)
   return tonumber(attempt or 0)
 end
 
-local function follow(key, claim, name, open, r, a, last)
+-- Of the joins `known` has those that were read already.
+local function follow(key, claim, name, open, r, known, a, last)
   local id, run, status, before = ARGV[a - 1], r[1], r[2], r[6] and {}
   local wanted, follows, delta = tonumber(ARGV[a]), tonumber(ARGV[a + 5]), -1
   local set, joins, full, after, taken = { unpack(ARGV, a + 6 + 6 * follows, last) }, {}, {}, {}, nil
@@ -85,7 +86,8 @@ local function follow(key, claim, name, open, r, a, last)
     local kind, list, runs = ARGV[f], ARGV[f + 1], ARGV[f] == 'ready'
     if kind == 'arrive' then
       local join = 'join:' .. ARGV[f + 3]
-      joins[join], runs = arrive(joins[join] or call('HGET', key, join), sub(name, 6), ARGV[f + 4], ARGV[f + 5])
+      if known[join] == nil then known[join] = call('HGET', key, join) end
+      joins[join], runs = arrive(joins[join] or known[join], sub(name, 6), ARGV[f + 4], ARGV[f + 5])
       if not joins[join] then return 'lost' end
       set[#set + 1], set[#set + 2] = join, joins[join]
       if runs then set[#set + 1], set[#set + 2] = 'task:' .. ARGV[f + 3], 'ready 0 - 0 0 - -' end
@@ -98,12 +100,14 @@ local function follow(key, claim, name, open, r, a, last)
     if kind == 'await' then
       waits, delta = waits or awaiting(ctx, key), delta + 1
       await(waits, set, list, ARGV[f + 2], ARGV[f + 3], tonumber(ARGV[f + 4]), ARGV[f + 5], before and before[f] or ' 0 - 0 0 - -')
+      local met = table.remove(waits.ready)
+      if met then full[list], ready[#ready + 1], ready[#ready + 2] = true, met[1], met[2] end
     end
     if runs and i == wanted and status == 'running' and (ARGV[a + 2] == 'always'
         or not full[list] and not queued[list] and call('LLEN', KEYS[7 + 2 * list]) == 0) then
       taken = f
     elseif runs then
-      full[list], ready[#ready + 1] = true, f
+      full[list], ready[#ready + 1], ready[#ready + 2] = true, list, ARGV[f + 2]
     elseif kind == 'after' then
       after[#after + 1] = f
     end
@@ -118,7 +122,7 @@ local function follow(key, claim, name, open, r, a, last)
     call('HSET', key, unpack(set))
   end
   if waits then place(waits, id, queue) end
-  for _, f in ipairs(ready) do queue(ARGV[f + 1], ARGV[f + 2]) end
+  for i = 1, #ready, 2 do queue(ready[i], ready[i + 1]) end
   for _, f in ipairs(after) do
     delay(ctx, KEYS[4], ctx.now + tonumber(ARGV[f + 4]), ARGV[6 + ARGV[f + 1]] .. '\0' .. ARGV[f + 2])
   end

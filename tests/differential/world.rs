@@ -604,9 +604,14 @@ async fn whole(store: &dyn Store, place: &Place) -> Result<Vec<String>, StoreErr
         all.extend(scan.found.iter().map(name));
         match scan.next {
             Some(next) => from = Some(next),
-            None => return Ok(all),
+            None => break,
         }
     }
+    // Sets have no order.
+    if matches!(place, Place::Waiting | Place::Paused) {
+        all.sort();
+    }
+    Ok(all)
 }
 
 async fn until_sentinel(hints: &mut Hints) -> Vec<String> {

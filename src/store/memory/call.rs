@@ -32,7 +32,7 @@ pub(super) struct Call<'a> {
     /// How many entries went into which list.
     filled: BTreeMap<ListName, usize>,
     /// The soonest timer that this call set.
-    timer: Option<(Timestamp, Ticket)>,
+    timer: Option<Timestamp>,
 }
 
 impl<'a> Call<'a> {
@@ -52,9 +52,9 @@ impl<'a> Call<'a> {
             self.wake(&list, count);
         }
         let head = self.share.delayed.iter().next();
-        let is_head = |(due, ticket): &(Timestamp, Ticket)| head == Some((*due, ticket));
+        let head = head.map(|(due, _)| due);
         let keeper = self.share.keeper.as_ref().and_then(|k| k.get(self.now));
-        if let (true, Some(keeper)) = (self.timer.as_ref().is_some_and(is_head), keeper) {
+        if let (true, Some(keeper)) = (self.timer.is_some() && self.timer == head, keeper) {
             let keeper = keeper.clone();
             self.hint(keeper, |partition| Hint::Timer { partition });
         }
@@ -73,9 +73,7 @@ impl<'a> Call<'a> {
 
     pub(super) fn delay(&mut self, due: Timestamp, ticket: Ticket) {
         self.share.delayed.insert(&ticket, due);
-        if self.timer.as_ref().is_none_or(|(first, _)| due < *first) {
-            self.timer = Some((due, ticket));
-        }
+        self.timer = Some(self.timer.map_or(due, |first| first.min(due)));
     }
 
     /// Wakes up to `count` workers parked at a list, the newest first.
