@@ -124,8 +124,6 @@ impl Load {
             max_crashes: 5,
             on_exhausted: tenure::OnExhausted::Fail,
             waiter: None,
-            on_exhausted: tenure::OnExhausted::Fail,
-            signals: Vec::new(),
         }
     }
 

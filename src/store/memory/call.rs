@@ -71,8 +71,8 @@ impl<'a> Call<'a> {
         self.share.list(&ticket.list).push_front(ticket);
     }
 
-    pub(super) fn delay(&mut self, due: Timestamp, ticket: Ticket) {
-        self.share.delayed.insert(&ticket, due);
+    pub(super) fn delay(&mut self, due: Timestamp, ticket: &Ticket) {
+        self.share.delayed.insert(ticket, due);
         self.timer = Some(self.timer.map_or(due, |first| first.min(due)));
     }
 

@@ -99,7 +99,7 @@ fn begin_again(call: &mut Call, request: &RetryRequest, run: RunId, follow_up: &
     };
     let ticket = ticket(&request.id, run, next);
     let state = if wait > 0 {
-        call.delay(later(call.now, wait), ticket);
+        call.delay(later(call.now, wait), &ticket);
         TaskState::Delayed
     } else {
         call.append(ticket);

@@ -247,7 +247,7 @@ fn retry(call: &mut Call, ticket: &Ticket, after: i64, error: ErrorRecord) {
         ..ticket.clone()
     };
     if after > 0 {
-        call.delay(later(call.now, after), ticket);
+        call.delay(later(call.now, after), &ticket);
     } else {
         call.append(ticket);
     }

@@ -202,7 +202,7 @@ pub(super) fn await_signal(call: &mut Call, overdue: Ticket, wait: &Wait, mut re
     });
     call.share.waiting.insert(overdue.id.clone());
     if let Some(timeout) = wait.timeout {
-        call.delay(call.now.plus(timeout), overdue);
+        call.delay(call.now.plus(timeout), &overdue);
     }
 }
 

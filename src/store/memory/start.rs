@@ -152,7 +152,7 @@ pub(super) fn queue(
 ) -> TaskState {
     let ticket = ticket(id, run, next);
     if delay > 0 {
-        call.delay(later(call.now, delay), ticket);
+        call.delay(later(call.now, delay), &ticket);
         TaskState::Delayed
     } else {
         call.append(ticket);

@@ -264,7 +264,7 @@ fn crash(call: &mut Call, ticket: &Ticket, record: &TaskRecord, delay: Duration)
     if wait == 0 {
         call.prepend(ticket.clone());
     } else {
-        call.delay(later(call.now, wait), ticket.clone());
+        call.delay(later(call.now, wait), ticket);
     }
     Recovery::Requeued { crashes }
 }
