@@ -1,14 +1,16 @@
 //! The protocol as models, searched exhaustively. Small enough to be read as its specification: `tasks` is about one
-//! instance and its claims, `parking` about workers that wait to be woken.
+//! instance and its claims, `parking` about workers that wait to be woken, `waiting` about nodes that wait for signals and
+//! about pauses.
 //!
 //! `cargo nextest run --test model --no-capture` prints what was searched; a mutation prints how it goes wrong.
 
 mod explore;
 mod parking;
 mod tasks;
+mod waiting;
 
 use explore::{Model, explore};
-use parking::{Mutation as Waiting, Parking, rules as parked};
+use parking::{Mutation as Slip, Parking, rules as parked};
 use tasks::{Faults, Graph, Mutation, Tasks, rules};
 
 fn passes<M: Model>(name: &str, model: &M) {
@@ -253,19 +255,19 @@ fn a_worker_that_leaves_gives_up_its_place() {
 
 #[test]
 fn a_worker_that_parks_without_looking_again_is_not_woken() {
-    let model = parking().with(Waiting::ParksWithoutLooking);
+    let model = parking().with(Slip::ParksWithoutLooking);
     breaks("park in two steps", &model, parked::NO_LOST_WAKE_UP);
 }
 
 #[test]
 fn a_claim_that_wakes_nobody_for_what_it_leaves_lets_it_lie() {
-    let model = parking().with(Waiting::LeavesTheRest);
+    let model = parking().with(Slip::LeavesTheRest);
     breaks("claim leaves the rest", &model, parked::NO_LOST_WAKE_UP);
 }
 
 #[test]
 fn a_claim_that_forgets_the_lists_it_did_not_look_into_lets_them_lie() {
-    let model = parking().with(Waiting::LeavesOtherLists);
+    let model = parking().with(Slip::LeavesOtherLists);
     breaks("claim leaves other lists", &model, parked::NO_LOST_WAKE_UP);
 }
 
@@ -276,7 +278,7 @@ fn a_busy_worker_that_keeps_its_hint_lets_an_entry_lie() {
         workers,
         ..parking()
     }
-    .with(Waiting::BusyWorkerKeepsHint);
+    .with(Slip::BusyWorkerKeepsHint);
     breaks(
         "busy worker keeps its hint",
         &model,
@@ -286,7 +288,7 @@ fn a_busy_worker_that_keeps_its_hint_lets_an_entry_lie() {
 
 #[test]
 fn a_worker_that_forgets_hints_during_a_claim_lets_an_entry_lie() {
-    let model = parking().with(Waiting::ReplyForgetsHint);
+    let model = parking().with(Slip::ReplyForgetsHint);
     breaks("reply forgets the hint", &model, parked::NO_LOST_WAKE_UP);
 }
 
@@ -298,6 +300,6 @@ fn a_worker_that_leaves_while_parked_takes_a_hint_with_it() {
         leaving: 1,
         ..parking()
     }
-    .with(Waiting::LeavesWhileParked);
+    .with(Slip::LeavesWhileParked);
     breaks("leaving while parked", &model, parked::NO_LOST_WAKE_UP);
 }
