@@ -153,12 +153,26 @@ impl Execution<'_> {
         }
     }
 
+    /// Where the input is, with its length as it came: an entry that says a node is late knows of no signal.
+    fn input(&self) -> InputRef {
+        let claimed = &self.claim.claimed;
+        match (&claimed.ticket.input, &claimed.input) {
+            (InputRef::Field { field, .. }, Some(bytes)) => InputRef::Field {
+                field: field.clone(),
+                len: bytes.len(),
+            },
+            (input, _) => input.clone(),
+        }
+    }
+
     /// What needs no code any more: a reaper found the last attempt over its time, all attempts took too long, or a signal
     /// did not come in time.
     fn decided_before(&self) -> Option<End> {
         let claimed = &self.claim.claimed;
         if let NodeKind::Wait(_) = self.node.kind {
-            return (claimed.ticket.purpose == Purpose::TimedOut).then_some(End::Late);
+            // One that was too late, entered again by an entry that stood twice, and had its signal then: it goes on.
+            let late = claimed.ticket.purpose == Purpose::TimedOut && claimed.input.is_none();
+            return late.then_some(End::Late);
         }
         let late = claimed
             .overall
@@ -302,7 +316,7 @@ impl Execution<'_> {
         let now = claimed.now.plus(self.claim.since.elapsed());
         let attempt = Attempt {
             failures: claimed.record.failures,
-            input: claimed.ticket.input.clone(),
+            input: self.input(),
             overall_left: claimed.overall.map(|overall| overall.since(now)),
         };
         let (outcome, output) = match outcome {

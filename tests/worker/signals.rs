@@ -3,7 +3,8 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use tenure::{
     Approval, Client, ClientError, Handle, MemoryStore, Status, Workflow, codec,
-    store::{ErrorKind, SignalRequest, TaskState},
+    ids::Partition,
+    store::{ErrorKind, Inspect, SignalRequest, TaskState},
     worker::WorkerHandle,
     workflow::AnyWorkflow,
 };
@@ -171,9 +172,9 @@ async fn a_wait_that_takes_too_long_fails_the_instance_and_names_the_signal() {
     assert_eq!(late.to_string(), over.to_string());
 }
 
-// case 59
-#[tokio::test]
-async fn a_wait_is_over_in_time_while_all_slots_are_busy() {
+/// A wait for `go` that is over while another workflow has the only slot, until `release`; `twice`: the entry by which it
+/// was entered stands there once more. The signal comes then. What the wait brings.
+async fn signalled_too_late(within: Duration, twice: bool) -> Option<u32> {
     let release = Arc::new(Notify::new());
     let wait = Arc::clone(&release);
     let busy = Workflow::builder("busy")
@@ -188,29 +189,59 @@ async fn a_wait_is_over_in_time_while_all_slots_are_busy() {
         .unwrap();
     let flow = Workflow::builder::<u32>("late")
         .await_signal::<u32>("go")
-        .or_none_after(Duration::from_millis(30))
+        .or_none_after(within)
         .build()
         .unwrap();
     let store = MemoryStore::new();
     let client = Client::new(store.clone());
-    let worker = quick(store).workflow(&busy).workflow(&flow).concurrency(1);
-    let _worker = worker.build().unwrap().spawn();
     let waits = client.start(&flow, 1).await.unwrap();
+    let list = flow.graph().lists().into_iter().next().unwrap();
+    let entry = store
+        .ready(Partition::default(), &list, 1)
+        .await
+        .unwrap()
+        .pop();
+    let worker = quick(store.clone()).workflow(&busy).workflow(&flow);
+    let _worker = worker.concurrency(1).build().unwrap().spawn();
     reached(&waits, "go").await;
     let first = client.start(&busy, ()).await.unwrap();
     until("the slot is busy", async || {
         first.snapshot().await.unwrap().started_at.is_some()
     })
     .await;
+    if twice {
+        store.repeat_entry(&entry.unwrap());
+        let tasks = waits.snapshot().await.unwrap().tasks;
+        let state = tasks[&task("go")].state;
+        assert_eq!(state, TaskState::Waiting, "it stands before the timer's");
+    }
     until("the wait is over", async || {
         let tasks = waits.snapshot().await.unwrap().tasks;
         tasks[&task("go")].state == TaskState::Ready
     })
     .await;
-    // Too late, whenever a slot is free for what follows.
     waits.signal("go", &7_u32).await.unwrap();
     release.notify_one();
-    assert_eq!(waits.result_within(SOON).await.unwrap(), None);
+    waits.result_within(SOON).await.unwrap()
+}
+
+// case 59
+#[tokio::test]
+async fn a_wait_is_over_in_time_while_all_slots_are_busy() {
+    // Too late, whenever a slot is free for what follows.
+    assert_eq!(
+        signalled_too_late(Duration::from_millis(30), false).await,
+        None
+    );
+}
+
+// Found by the model: the node has the signal when its other entry says that it is late.
+#[tokio::test]
+async fn a_wait_that_was_late_and_is_entered_again_keeps_the_signal_that_it_has() {
+    assert_eq!(
+        signalled_too_late(Duration::from_millis(500), true).await,
+        Some(7)
+    );
 }
 
 #[tokio::test]

@@ -168,7 +168,9 @@ impl<'a> Claim<'a> {
         let input = match &ticket.input {
             InputRef::Field { field, len } if *len <= self.budget => {
                 let value = instance.values.get(field).cloned();
-                value.filter(|_| *len > 0 || ticket.purpose == Purpose::Run)
+                // A node that waited too long has no value of its own, unless it was entered again and had its signal.
+                let absent = *len == 0 && ticket.purpose == Purpose::TimedOut;
+                value.filter(|value| !absent || !value.is_empty())
             }
             InputRef::Field { .. } | InputRef::Join => None,
         };
