@@ -1,8 +1,10 @@
 //! Group commit: what ends while a call is in flight goes with the next one, so that under load one call carries many
-//! settlements and their follow-up claims.
+//! settlements and their follow-up claims. Under load a second call is in flight: the store has work while the worker
+//! reads the answers of the first.
 
 use std::{collections::VecDeque, sync::Arc};
 
+use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::{
     sync::{mpsc, oneshot},
     time::sleep,
@@ -51,21 +53,39 @@ impl Settler {
             .collect()
     }
 
-    /// Until nobody can send any more.
+    /// The most calls in flight.
+    const CALLS: usize = 2;
+    /// How many settlements are worth a call beside another.
+    const WORTH: usize = 32;
+
+    /// Until nobody can send any more and all is answered.
     pub(crate) async fn run(&mut self) {
+        let mut calls = FuturesUnordered::new();
+        let mut open = true;
         loop {
-            if self.waiting.is_empty() {
-                match self.inbox.recv().await {
+            while self.is_due(calls.len()) {
+                let batch = self.take_batch();
+                calls.push(commit(Arc::clone(&self.core), self.partition, batch));
+            }
+            tokio::select! {
+                biased;
+                Some(()) = calls.next() => {}
+                commit = self.inbox.recv(), if open => match commit {
                     Some(commit) => self.waiting.push_back(commit),
-                    None => return,
-                }
+                    None => open = false,
+                },
+                else => return,
             }
             while let Ok(commit) = self.inbox.try_recv() {
                 self.waiting.push_back(commit);
             }
-            let batch = self.take_batch();
-            self.commit(batch).await;
         }
+    }
+
+    /// Whether what waits goes now: at once when no call is in flight.
+    fn is_due(&self, in_flight: usize) -> bool {
+        let least = if in_flight == 0 { 1 } else { Self::WORTH };
+        in_flight < Self::CALLS && self.waiting.len() >= least
     }
 
     fn take_batch(&mut self) -> Vec<Commit> {
@@ -80,20 +100,20 @@ impl Settler {
         }
         self.waiting.drain(..count).collect()
     }
+}
 
-    /// Stores a batch, however long the store is away: the items stay the same, so a repeat is safe.
-    async fn commit(&self, batch: Vec<Commit>) {
-        match send(&self.core, self.partition, items(&batch)).await {
-            Ok(replies) => answer(batch, replies),
-            Err(error) if batch.len() == 1 => answer_error(batch, error),
-            // One item that the store cannot digest must not take the others with it.
-            Err(_) => {
-                for commit in batch {
-                    let one = vec![commit];
-                    match send(&self.core, self.partition, items(&one)).await {
-                        Ok(replies) => answer(one, replies),
-                        Err(error) => answer_error(one, error),
-                    }
+/// Stores a batch, however long the store is away: the items stay the same, so a repeat is safe.
+async fn commit(core: Arc<Core>, partition: Partition, batch: Vec<Commit>) {
+    match send(&core, partition, items(&batch)).await {
+        Ok(replies) => answer(batch, replies),
+        Err(error) if batch.len() == 1 => answer_error(batch, error),
+        // One item that the store cannot digest must not take the others with it.
+        Err(_) => {
+            for commit in batch {
+                let one = vec![commit];
+                match send(&core, partition, items(&one)).await {
+                    Ok(replies) => answer(one, replies),
+                    Err(error) => answer_error(one, error),
                 }
             }
         }
