@@ -18,7 +18,7 @@ local function answer(list, entry, ticket, run, record, input, overall)
   group[n + 4], group[n + 5] = input or '', overall or ''
   got = got + 1
   last[#last + 1] = ticket
-  if input then budget = budget - #input end
+  if input then budget = math.max(0, budget - #input) end
 end
 
 local function unreadable(ticket, reason)
