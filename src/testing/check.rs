@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use super::{History, Line, places::Places, rules, signals};
+use super::{History, Line, places::Places, rules, signals, timing};
 use crate::{
     ids::{DefinitionHash, InstanceId, RunId, ValueField},
     store::{Snapshot, Store, StoreError},
@@ -253,7 +253,7 @@ impl Check {
         rules::told(&case, found);
         signals::signals(&case, found);
         rules::explained(&case, found);
-        rules::early(&case, self.tolerance, found);
+        timing::early(&case, self.tolerance, found);
         Ok(())
     }
 }

@@ -56,6 +56,7 @@ mod places;
 mod rules;
 mod seeded;
 mod signals;
+mod timing;
 
 pub(crate) use self::seeded::uuid;
 pub use self::{
