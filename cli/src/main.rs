@@ -1,17 +1,23 @@
 //! The command line of Tenure.
 
+mod answer;
 mod bench;
+mod commands;
 mod connect;
 mod demo;
+mod exit;
+mod moment;
 mod worker;
 
 use std::{io::IsTerminal, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 
+use exit::Exit;
+
 /// Durable workflows on plain Redis.
 #[derive(Debug, Parser)]
-#[command(name = "tenure", version, about, disable_help_subcommand = true)]
+#[command(name = "tenure", version, about, disable_help_subcommand = true, after_help = Exit::HELP)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -28,6 +34,10 @@ enum Command {
     BenchWorker(bench::worker::Args),
     /// Runs a worker until it is told to stop (SIGTERM, Ctrl-C)
     Worker(worker::Args),
+    /// Lists the workers that live, and how busy they are
+    Workers(commands::workers::Args),
+    /// Lists the workflows that workers have published
+    Definitions(commands::definitions::Args),
 }
 
 #[tokio::main]
@@ -41,27 +51,33 @@ async fn main() -> ExitCode {
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
         .init();
-    let done = match cli.command {
+    match run(cli.command).await {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            eprintln!("tenure: {error:#}");
+            Exit::of(&error).into()
+        }
+    }
+}
+
+async fn run(command: Command) -> anyhow::Result<Exit> {
+    let done = match command {
+        Command::Workers(args) => return commands::workers::run(args).await,
+        Command::Definitions(args) => return commands::definitions::run(args).await,
         Command::Demo(args) => demo::run(args).await,
         Command::Bench(args) => bench::run(args).await,
         Command::BenchWorker(args) => bench::worker::run(args).await,
         Command::Worker(args) => worker::run(args).await,
     };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("tenure: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    done.map(|()| Exit::Done)
 }
 
 impl Command {
     /// What is logged when `TENURE_LOG` says nothing: a worker tells what it does, the others show a table.
     fn log_level(&self) -> &'static str {
         match self {
-            Self::Demo(_) | Self::Bench(_) | Self::BenchWorker(_) => "error",
             Self::Worker(_) => "info",
+            _ => "error",
         }
     }
 }

@@ -21,6 +21,7 @@ use super::{
 use crate::{
     ids::{InstanceId, MailboxId, Partition, RunTail, WorkflowName},
     store::{Counts, DefinitionRecord, IntoStore, ListRecord, Store, WorkerRecord},
+    time::Timestamp,
     workflow::{Graph, Startable},
 };
 
@@ -210,6 +211,14 @@ impl Client {
     /// [`ClientError::Store`].
     pub async fn definitions(&self) -> Result<Vec<DefinitionRecord>, ClientError> {
         Ok(read(self.patience, || self.inner.store.definitions()).await?)
+    }
+
+    /// What time it is by the clock that all stored times are of: the store's.
+    ///
+    /// # Errors
+    /// [`ClientError::Store`].
+    pub async fn now(&self) -> Result<Timestamp, ClientError> {
+        Ok(read(self.patience, || self.inner.store.now()).await?)
     }
 
     /// The store.

@@ -143,6 +143,12 @@ pub trait Inspect: Send + Sync {
     /// The connection's.
     async fn parked(&self, id: &InstanceId) -> Result<Vec<Ticket>, StoreError>;
 
+    /// What time it is by the clock that all stored times are of.
+    ///
+    /// # Errors
+    /// The connection's.
+    async fn now(&self) -> Result<Timestamp, StoreError>;
+
     /// Who holds the claim key of a task, and for how long, in milliseconds; `None` if there is no key.
     ///
     /// # Errors

@@ -419,6 +419,11 @@ impl Inspect for FaultyStore {
             .await
     }
 
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        self.read(sending!(|store| async move { store.now().await }))
+            .await
+    }
+
     async fn claim_key(
         &self,
         id: &InstanceId,

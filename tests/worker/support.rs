@@ -362,6 +362,10 @@ impl Inspect for Flaky {
         self.inner.parked(id).await
     }
 
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        self.inner.now().await
+    }
+
     async fn claim_key(
         &self,
         id: &InstanceId,

@@ -201,6 +201,10 @@ impl Inspect for MemoryStore {
         })
     }
 
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        Ok(self.clock.now())
+    }
+
     async fn claim_key(
         &self,
         id: &InstanceId,

@@ -246,6 +246,11 @@ impl Inner {
         members.iter().map(|member| ticket(&key, member)).collect()
     }
 
+    pub(super) async fn now(&self) -> Result<Timestamp, StoreError> {
+        let (seconds, micros): (i64, i64) = self.command("now", &redis::cmd("TIME")).await?;
+        Ok(Timestamp::from_millis(seconds * 1000 + micros / 1000))
+    }
+
     pub(super) async fn claim_key(
         &self,
         id: &InstanceId,

@@ -241,7 +241,7 @@ impl Inner {
         let names: Vec<String> = self.command("lists", &cmd).await?;
         let mut lists: Vec<ListName> = names.iter().filter_map(|name| name.parse().ok()).collect();
         lists.sort();
-        let now = self.time().await?;
+        let now = self.now().await?.as_millis();
         let mut pipe = redis::pipe();
         for list in &lists {
             let since = now - PARKED_FOR;
@@ -291,11 +291,6 @@ impl Inner {
             record.head_created_at = about.as_deref().and_then(created_at);
         }
         Ok(())
-    }
-
-    async fn time(&self) -> Result<i64, StoreError> {
-        let (seconds, micros): (i64, i64) = self.command("lists", &redis::cmd("TIME")).await?;
-        Ok(seconds * 1000 + micros / 1000)
     }
 
     pub(super) async fn workers(&self) -> Result<Vec<WorkerRecord>, StoreError> {

@@ -408,6 +408,10 @@ impl Inspect for RedisStore {
         self.0.parked(id).await
     }
 
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        self.0.now().await
+    }
+
     async fn claim_key(
         &self,
         id: &InstanceId,
