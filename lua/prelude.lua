@@ -1,7 +1,7 @@
 -- Put in front of every script. Functions of their arguments; `ctx`, made by `begin`, carries what one call shares:
 -- prefix, publish command, the time as number (`now`) and text (`at`), and what to publish last.
 local KEYS, ARGV, call, try, find, sub = KEYS, ARGV, redis.call, redis.pcall, string.find, string.sub
-local SHOWN_BY, WAKES, REPLACED, KEPT = 15000, 8, 295, 20
+local SHOWN_BY, WAKES, REPLACED, KEPT, TOLD = 15000, 8, 295, 20, 1024
 
 local function text(number) return string.format('%.0f', number) end
 
@@ -90,9 +90,11 @@ local function close(ctx, key, id, tail, except)
   end
 end
 
--- Who waits for this run hears that it is over.
-local function tell(ctx, waiter, id, tail)
-  for mailbox in string.gmatch(waiter or '', '%S+') do hint(ctx, mailbox, 'done ' .. tail .. ' ' .. id) end
+-- Who waits for this run hears that it is over, and with which result, if that is small.
+local function tell(ctx, waiter, id, tail, result)
+  local message = 'done ' .. tail .. ' ' .. id
+  if result and #result <= TOLD then message = message .. '\n' .. result end
+  for mailbox in string.gmatch(waiter or '', '%S+') do hint(ctx, mailbox, message) end
 end
 
 local function event(ctx, id, run, from, to, message)
@@ -105,11 +107,11 @@ local function ended_at(own, times) return own or string.match(times or '', '^%S
 
 -- An instance has ended: event, waiters, and what to write into the index. The snapshot is written by the caller. That
 -- it is paused no more is written down if it can be: its status says so too.
-local function over(ctx, id, run, from, to, waiter, message)
+local function over(ctx, id, run, from, to, waiter, message, result)
   local tail = sub(run, -12)
   if from == 'paused' then try('SREM', ctx.prefix .. 'paused', id) end
   event(ctx, id, run, from, to, message)
-  if waiter then tell(ctx, waiter, id, tail) end
+  if waiter then tell(ctx, waiter, id, tail, result) end
   return ctx.at .. '\0' .. id .. '\0' .. tail
 end
 

@@ -71,8 +71,7 @@ end
 
 -- Where the field `task:<t>` stands among the arguments of an item.
 local function named(verdict, a)
-  if verdict == 'ends' then return a + 2 end
-  if verdict == 'handed' then return a + 2 end
+  if verdict == 'ends' or verdict == 'handed' then return a + 2 end
   if verdict == 'follow' then return a + 7 + 6 * ARGV[a + 6] end
   return a
 end
@@ -83,9 +82,11 @@ local function settle(verdict, k, a, last)
   -- The end of a branch: what it arrives at is read along.
   local arrives = verdict == 'follow' and ARGV[from + 6] == '1' and ARGV[from + 7] == 'arrive'
   local join = arrives and 'join:' .. ARGV[from + 10]
-  local r = try('HMGET', key, 'run', 'status', name, 'open', 'waiter', 'retries', 'times', join or name)
+  local r = verdict == 'handed' and try('HMGET', key, 'run', 'status', name, 'retries')
+    or join and try('HMGET', key, 'run', 'status', name, 'open', 'waiter', 'times', 'retries', join)
+    or try('HMGET', key, 'run', 'status', name, 'open', 'waiter', 'times', 'retries')
   if r.err then return foreign(r) and 'lost' end
-  local open, reply = tonumber(r[4] or '1'), nil
+  local open, reply = tonumber(verdict ~= 'handed' and r[4] or '1'), nil
   if not r[1] then return 'gone' end
   if r[1] ~= run or not open then return 'lost' end
   local status = r[2]
@@ -95,7 +96,7 @@ local function settle(verdict, k, a, last)
   if verdict == 'ends' then
     reply = ends(key, r, open, from, last)
   elseif verdict == 'handed' then
-    reply = hand_on(key, KEYS[k + 2], run, status, r[6], from, last)
+    reply = hand_on(key, KEYS[k + 2], run, status, r[4], from, last)
   elseif verdict == 'follow' then
     reply = follow(key, KEYS[k + 2], name, open, r, { [join or ''] = r[8] }, from + 1, last)
   elseif verdict == 'wait' then

@@ -20,22 +20,25 @@ local function claimed(ticket)
   running[n + 1], running[n + 2] = look, ticket
 end
 
--- The instance has no token left: `r` is what was read of it.
-local function finish(key, id, r, result, ...)
-  local times = (string.match(r[7] or '', '^%d+') or '-') .. ' ' .. ctx.at .. result
+-- The instance has no token left: `r` is what was read of it; `payload` is its result, if that is stored just now.
+local function finish(key, id, r, result, payload, ...)
+  local times = (string.match(r[6] or '', '^%d+') or '-') .. ' ' .. ctx.at .. result
   if r[4] then
     call('HSET', key, 'open', '0', 'status', 'completed', 'times', times, ...)
   else
     call('HSET', key, 'status', 'completed', 'times', times, ...)
   end
-  finished[#finished + 1] = over(ctx, id, r[1], r[2], 'completed', r[5])
+  finished[#finished + 1] = over(ctx, id, r[1], r[2], 'completed', r[5], nil, payload)
   return 'stored'
 end
 
 -- Nothing follows but, maybe, the end.
 local function ends(key, r, open, a, last)
   local id, result = ARGV[a], ARGV[a + 1]
-  if open == 1 then return finish(key, id, r, result == '' and '' or ' ' .. result, unpack(ARGV, a + 2, last)) end
+  if open == 1 then
+    local payload = ARGV[a + 4] == result and ARGV[a + 5]
+    return finish(key, id, r, result == '' and '' or ' ' .. result, payload, unpack(ARGV, a + 2, last))
+  end
   call('HSET', key, 'open', open - 1, unpack(ARGV, a + 2, last))
   if result ~= '' then call('HSET', key, 'result', result) end
   return 'stored'
@@ -77,7 +80,7 @@ end
 
 -- Of the joins `known` has those that were read already.
 local function follow(key, claim, name, open, r, known, a, last)
-  local id, run, status, before = ARGV[a - 1], r[1], r[2], r[6] and {}
+  local id, run, status, before = ARGV[a - 1], r[1], r[2], r[7] and {}
   local wanted, follows, delta = tonumber(ARGV[a]), tonumber(ARGV[a + 5]), -1
   local set, joins, full, after, taken = { unpack(ARGV, a + 6 + 6 * follows, last) }, {}, {}, {}, nil
   local ready, waits = {}, nil
@@ -116,7 +119,7 @@ local function follow(key, claim, name, open, r, known, a, last)
   open = open + delta
   if waits then awaited(waits, set) end
   if open == 0 then
-    finish(key, id, r, '', unpack(set))
+    finish(key, id, r, '', nil, unpack(set))
   else
     if delta ~= 0 then set[#set + 1], set[#set + 2] = 'open', open end
     call('HSET', key, unpack(set))

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
-use super::{error::ClientError, producer::Client, repeat::read, signal::Signal, waiters::Waiter};
+use super::{error::ClientError, producer::Client, repeat::read, signal::Signal};
 use crate::{
     backoff::Backoff,
     codec,
@@ -160,7 +160,7 @@ impl<O> Handle<O> {
 
     /// Waits for the end and returns the result as it is stored, in MessagePack.
     ///
-    /// The end is told by a message; should it get lost, the wait looks by itself every 5 s. Dropping the future ends the
+    /// The end is told by a message, which brings a result of up to 1 KiB along; should it get lost, the wait looks by itself every 5 s. Dropping the future ends the
     /// wait and nothing else.
     ///
     /// # Errors
@@ -187,7 +187,10 @@ impl<O> Handle<O> {
                 }
                 Err(error) => return Err(error),
             };
-            pause(&mut waiter, wait).await;
+            // A timeout is as good as a hint: both mean to look, unless the hint says it all.
+            if let Ok(Some(bytes)) = tokio::time::timeout(wait, waiter.hint()).await {
+                return Ok(bytes);
+            }
         }
     }
 
@@ -328,9 +331,4 @@ impl<O: DeserializeOwned> Handle<O> {
         let bytes = self.result_bytes_within(limit).await?;
         self.decode(&bytes)
     }
-}
-
-async fn pause(waiter: &mut Waiter, wait: Duration) {
-    // A timeout is as good as a hint: both mean to look.
-    tokio::time::timeout(wait, waiter.hint()).await.ok();
 }

@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use bytes::Bytes;
 use futures_util::StreamExt;
 use tokio::{sync::watch, task::JoinHandle};
 
@@ -16,10 +17,13 @@ use crate::{
 
 type Key = (InstanceId, RunTail);
 
+/// Who waits for what; the result, if its hint brought it.
+type Waiting = BTreeMap<Key, watch::Sender<Option<Bytes>>>;
+
 #[derive(Debug)]
 pub(crate) struct Waiters {
     pub(crate) mailbox: MailboxId,
-    inner: Arc<Mutex<BTreeMap<Key, watch::Sender<()>>>>,
+    inner: Arc<Mutex<Waiting>>,
     reader: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -39,7 +43,7 @@ impl Waiters {
         let key = (id.clone(), tail);
         let receiver = lock(&self.inner)
             .entry(key.clone())
-            .or_insert_with(|| watch::channel(()).0)
+            .or_insert_with(|| watch::channel(None).0)
             .subscribe();
         Waiter {
             key,
@@ -69,11 +73,7 @@ impl Drop for Waiters {
     }
 }
 
-async fn read_forever(
-    store: &Arc<dyn Store>,
-    mailbox: &MailboxId,
-    inner: &Mutex<BTreeMap<Key, watch::Sender<()>>>,
-) {
+async fn read_forever(store: &Arc<dyn Store>, mailbox: &MailboxId, inner: &Mutex<Waiting>) {
     let mut backoff = Backoff::new();
     loop {
         match store.mailbox(mailbox.clone()).await {
@@ -81,8 +81,8 @@ async fn read_forever(
                 while let Some(hint) = hints.next().await {
                     backoff.reset();
                     match hint {
-                        Hint::Done { id, tail } => wake(inner, Some(&(id, tail))),
-                        Hint::Subscribed => wake(inner, None),
+                        Hint::Done { id, tail, result } => wake(inner, &(id, tail), result),
+                        Hint::Subscribed => wake_all(inner),
                         Hint::Ready { .. } | Hint::Timer { .. } | Hint::Cancelled { .. } => {}
                     }
                 }
@@ -96,20 +96,17 @@ async fn read_forever(
     }
 }
 
-/// Wakes the listeners of one run, or all of them.
-fn wake(inner: &Mutex<BTreeMap<Key, watch::Sender<()>>>, key: Option<&Key>) {
-    let waiting = lock(inner);
-    match key {
-        Some(key) => {
-            if let Some(sender) = waiting.get(key) {
-                sender.send_replace(());
-            }
-        }
-        None => {
-            for sender in waiting.values() {
-                sender.send_replace(());
-            }
-        }
+/// Wakes the listeners of one run.
+fn wake(inner: &Mutex<Waiting>, key: &Key, result: Option<Bytes>) {
+    if let Some(sender) = lock(inner).get(key) {
+        sender.send_modify(|known| *known = known.take().or(result));
+    }
+}
+
+/// Hints may have been missed: everybody looks.
+fn wake_all(inner: &Mutex<Waiting>) {
+    for sender in lock(inner).values() {
+        sender.send_modify(|_| ());
     }
 }
 
@@ -121,8 +118,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Debug)]
 pub(crate) struct Waiter {
     key: Key,
-    receiver: Option<watch::Receiver<()>>,
-    inner: Arc<Mutex<BTreeMap<Key, watch::Sender<()>>>>,
+    receiver: Option<watch::Receiver<Option<Bytes>>>,
+    inner: Arc<Mutex<Waiting>>,
 }
 
 impl Waiter {
@@ -133,15 +130,14 @@ impl Waiter {
         }
     }
 
-    /// Until the next hint.
-    pub(crate) async fn hint(&mut self) {
-        let ended = match &mut self.receiver {
-            Some(receiver) => receiver.changed().await.is_err(),
-            None => true,
-        };
-        if ended {
-            std::future::pending::<()>().await;
+    /// Until the next hint; the result, if it brings that.
+    pub(crate) async fn hint(&mut self) -> Option<Bytes> {
+        if let Some(receiver) = &mut self.receiver
+            && receiver.changed().await.is_ok()
+        {
+            return receiver.borrow_and_update().clone();
         }
+        std::future::pending().await
     }
 }
 

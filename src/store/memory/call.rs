@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
+
 use super::{
     mailbox::Outbox,
     scored::{Expiring, Look, Scored},
@@ -148,6 +150,11 @@ impl<'a> Call<'a> {
 
     /// Ends an instance: open tasks are closed, their owners, the waiters and the subscribers are told.
     pub(super) fn end(&mut self, id: &InstanceId, status: Status) {
+        self.end_with(id, status, None);
+    }
+
+    /// As [`Call::end`], and the waiters hear the result, if it is small.
+    pub(super) fn end_with(&mut self, id: &InstanceId, status: Status, result: Option<Bytes>) {
         let now = self.now;
         let Some(instance) = self.share.instances.get_mut(id) else {
             return;
@@ -156,7 +163,8 @@ impl<'a> Call<'a> {
         instance.finished_at = Some(now);
         let tail = instance.run.tail();
         close_tasks(instance, id, &mut self.outbox);
-        announce_end(instance, id, (from, status), now, &mut self.outbox);
+        let result = result.filter(|result| result.len() <= Hint::TOLD);
+        announce_end(instance, id, (from, status), now, result, &mut self.outbox);
         let waits = instance.signals.give_up();
         signal::forget_waits(self, id, tail, waits);
         self.share.paused.remove(id);
@@ -258,6 +266,7 @@ pub(super) fn announce_end(
     id: &InstanceId,
     (from, to): (Status, Status),
     at: Timestamp,
+    result: Option<Bytes>,
     outbox: &mut Outbox,
 ) {
     let failure = instance.error.as_ref().filter(|_| to == Status::Failed);
@@ -272,6 +281,7 @@ pub(super) fn announce_end(
             Hint::Done {
                 id: id.clone(),
                 tail,
+                result: result.clone(),
             },
         )
     };

@@ -1,5 +1,7 @@
 //! running → completed, delayed or failed, with all that follows.
 
+use bytes::Bytes;
+
 use super::{
     call::{Call, deadlines, later},
     signal::await_signal,
@@ -54,7 +56,7 @@ fn settle_one(call: &mut Call, item: &Settlement, by: By) -> SettleReply {
     let next = match &item.verdict {
         Verdict::Completed { output, follow_ups } => {
             complete(call, ticket, output.clone());
-            follow(call, item, follow_ups, by)
+            follow(call, item, (output.as_ref(), follow_ups), by)
         }
         Verdict::Wait(wait) => {
             let Ticket { list, id, task, .. } = ticket.clone();
@@ -84,7 +86,7 @@ fn settle_one(call: &mut Call, item: &Settlement, by: By) -> SettleReply {
     }
 }
 
-fn complete(call: &mut Call, ticket: &Ticket, output: Option<bytes::Bytes>) {
+fn complete(call: &mut Call, ticket: &Ticket, output: Option<Bytes>) {
     let Some(instance) = call.share.instances.get_mut(&ticket.id) else {
         return;
     };
@@ -98,8 +100,29 @@ fn complete(call: &mut Call, ticket: &Ticket, output: Option<bytes::Bytes>) {
     }
 }
 
+/// The result that a settlement ends an instance with, if it brings it itself and nothing else.
+fn own_result<'a>(
+    task: &TaskName,
+    output: Option<&'a Bytes>,
+    follow_ups: &[FollowUp],
+) -> Option<&'a Bytes> {
+    match follow_ups {
+        [
+            FollowUp::End {
+                result: ValueField::Output(of),
+            },
+        ] => output.filter(|_| of == task),
+        _ => None,
+    }
+}
+
 /// Does what follows a completed task, and completes the instance when nothing does any more.
-fn follow(call: &mut Call, item: &Settlement, follow_ups: &[FollowUp], by: By) -> Option<Claimed> {
+fn follow(
+    call: &mut Call,
+    item: &Settlement,
+    (output, follow_ups): (Option<&Bytes>, &[FollowUp]),
+    by: By,
+) -> Option<Claimed> {
     let Ticket { id, task, .. } = &item.holding.ticket;
     let run = item.holding.run;
     let (mut opened, mut claimed) = (0, None);
@@ -147,7 +170,8 @@ fn follow(call: &mut Call, item: &Settlement, follow_ups: &[FollowUp], by: By) -
     if let Some(instance) = call.share.instances.get_mut(id) {
         instance.open += opened - 1;
         if instance.open == 0 {
-            call.end(id, Status::Completed);
+            let result = own_result(task, output, follow_ups).cloned();
+            call.end_with(id, Status::Completed, result);
         }
     }
     claimed

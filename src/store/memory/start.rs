@@ -102,7 +102,7 @@ fn replace(call: &mut Call, id: &InstanceId) -> Vec<RunId> {
         close_tasks(&mut old, id, &mut call.outbox);
         signal::forget_waits(call, id, old.run.tail(), old.signals.give_up());
         let change = (old.status, Status::Terminated);
-        announce_end(&old, id, change, call.now, &mut call.outbox);
+        announce_end(&old, id, change, call.now, None, &mut call.outbox);
     }
     let mut replaced = vec![old.run];
     replaced.append(&mut old.replaced);

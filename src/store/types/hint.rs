@@ -1,3 +1,4 @@
+use bytes::Bytes;
 use futures_util::stream::BoxStream;
 
 use crate::{
@@ -33,9 +34,16 @@ pub enum Hint {
         id: InstanceId,
         /// Which run.
         tail: RunTail,
+        /// Its result, if it completed with one of at most [`Hint::TOLD`] bytes that its last settlement brought.
+        result: Option<Bytes>,
     },
     /// The subscription is new, or was broken and is back: hints may have been missed, look yourself.
     Subscribed,
+}
+
+impl Hint {
+    /// The largest result that [`Hint::Done`] brings along, in bytes.
+    pub const TOLD: usize = 1024;
 }
 
 /// A mailbox. Ends only when the store is gone; a broken connection is re-made and told by [`Hint::Subscribed`], which

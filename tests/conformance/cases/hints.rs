@@ -1,8 +1,10 @@
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::StreamExt;
 use tenure::store::{
-    Begin, ClaimRequest, Control, Event, Hint, Parking, StartItem, Status, StatusEvent, TickRequest,
+    Begin, ClaimRequest, Control, Event, Hint, Parking, StartItem, Status, StatusEvent,
+    TickRequest, Verdict,
 };
 
 use crate::{
@@ -221,6 +223,7 @@ pub(crate) async fn waiters_hear_of_the_end(on: On) {
     let told = Hint::Done {
         id: item.id.clone(),
         tail: item.run.tail(),
+        result: Some(OUTPUT),
     };
     assert_eq!(t.hints(&mut one).await, std::slice::from_ref(&told));
     assert_eq!(t.hints(&mut two).await, [told]);
@@ -229,6 +232,24 @@ pub(crate) async fn waiters_hear_of_the_end(on: On) {
     assert_eq!(header.result, Some(output_of("a")));
     let nothing = t.store.watch(&id("y"), item.run, &mailbox("c")).await;
     assert_eq!(nothing.expect("a watch"), None);
+
+    // A result that is not small is not told, nor is that of an instance which did not complete.
+    let large = t.started(crate::prelude::item("large")).await;
+    let name = mailbox("client-2");
+    let watched = t.store.watch(&large.id, large.run, &name).await;
+    watched.expect("a watch");
+    let claim = t.one("w1").await;
+    let mut settlement = done(&claim);
+    if let Verdict::Completed { output, .. } = &mut settlement.verdict {
+        *output = Some(Bytes::from(vec![0xc0; Hint::TOLD + 1]));
+    }
+    t.settle("w1", &settlement).await;
+    let told = Hint::Done {
+        id: large.id,
+        tail: large.run.tail(),
+        result: None,
+    };
+    assert_eq!(t.hints(&mut two).await, [told]);
 
     // The newest sixteen are kept.
     let many = t.started(crate::prelude::item("many")).await;

@@ -217,6 +217,7 @@ pub(crate) async fn a_replaced_instance_tells_its_waiters_and_owners(on: On) {
     let done = Hint::Done {
         id: id.clone(),
         tail,
+        result: None,
     };
     assert_eq!(t.hints(&mut client).await, [done]);
     assert_eq!(t.hints(&mut owner).await, [Hint::Cancelled { id, tail }]);

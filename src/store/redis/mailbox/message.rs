@@ -1,13 +1,17 @@
 //! What is published, read back.
 
+use bytes::Bytes;
+
 use crate::{
     ids::{InstanceId, Partition},
     store::{Hint, Status, StatusEvent},
     time::Timestamp,
 };
 
-/// A hint, if this version knows it.
-pub(super) fn hint(line: &str, partition: Partition) -> Option<Hint> {
+/// A hint, if this version knows it: a line, and for the end of an instance perhaps its result behind it.
+pub(super) fn hint(message: &[u8], partition: Partition) -> Option<Hint> {
+    let mut parts = message.splitn(2, |byte| *byte == b'\n');
+    let line = std::str::from_utf8(parts.next()?).ok()?;
     match line {
         "ready" => return Some(Hint::Ready { partition }),
         "timer" => return Some(Hint::Timer { partition }),
@@ -18,7 +22,11 @@ pub(super) fn hint(line: &str, partition: Partition) -> Option<Hint> {
     let (tail, id) = (tail.parse().ok()?, InstanceId::stored(id).ok()?);
     match word {
         "cancel" => Some(Hint::Cancelled { id, tail }),
-        "done" => Some(Hint::Done { id, tail }),
+        "done" => Some(Hint::Done {
+            id,
+            tail,
+            result: parts.next().map(Bytes::copy_from_slice),
+        }),
         _ => None,
     }
 }
@@ -50,16 +58,29 @@ mod tests {
     #[test]
     fn hints_are_read_and_unknown_ones_passed_over() {
         let partition = Partition::default();
-        assert_eq!(hint("ready", partition), Some(Hint::Ready { partition }));
-        assert_eq!(hint("timer", partition), Some(Hint::Timer { partition }));
+        assert_eq!(hint(b"ready", partition), Some(Hint::Ready { partition }));
+        assert_eq!(hint(b"timer", partition), Some(Hint::Timer { partition }));
         let id = InstanceId::new("an order").expect("an id");
         let tail = "00000000abcd".parse().expect("a tail");
         assert_eq!(
-            hint("cancel 00000000abcd an order", partition),
-            Some(Hint::Cancelled { id, tail })
+            hint(b"cancel 00000000abcd an order", partition),
+            Some(Hint::Cancelled {
+                id: id.clone(),
+                tail
+            })
         );
-        assert_eq!(hint("pause 1", partition), None);
-        assert_eq!(hint("", partition), None);
+        let done = |result: Option<&'static [u8]>| {
+            let (id, result) = (id.clone(), result.map(Bytes::from_static));
+            Some(Hint::Done { id, tail, result })
+        };
+        assert_eq!(hint(b"done 00000000abcd an order", partition), done(None));
+        assert_eq!(
+            hint(b"done 00000000abcd an order\n\xc4\x02\n\xff", partition),
+            done(Some(b"\xc4\x02\n\xff")),
+            "a result may hold any byte"
+        );
+        assert_eq!(hint(b"pause 1", partition), None);
+        assert_eq!(hint(b"", partition), None);
     }
 
     #[test]

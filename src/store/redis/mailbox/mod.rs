@@ -171,10 +171,9 @@ pub(super) async fn hints(inner: &Arc<Inner>, mailbox: &MailboxId) -> Result<Hin
         futures_util::stream::iter(match delivery {
             // Whoever missed hints has to look.
             Delivery::Subscribed | Delivery::Missed(_) => vec![Hint::Subscribed],
-            Delivery::Message(partition, payload) => String::from_utf8_lossy(&payload)
-                .lines()
-                .filter_map(|line| hint(line, partition))
-                .collect(),
+            Delivery::Message(partition, payload) => {
+                hint(&payload, partition).into_iter().collect()
+            }
         })
     });
     Ok(hints.boxed())
