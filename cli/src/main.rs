@@ -6,6 +6,8 @@ mod commands;
 mod connect;
 mod demo;
 mod exit;
+#[allow(dead_code, reason = "the commands that select come next")]
+mod filter;
 mod moment;
 mod worker;
 
