@@ -518,8 +518,9 @@ async fn large_inputs_are_read_after_the_claim() {
         .await
         .unwrap();
     assert_eq!(handle.result_within(SOON).await.unwrap(), 600_000);
-    // The input, and the result for the handle; what the slot had in hand was not read again.
-    assert_eq!(store.calls("values"), 2);
+    // The input, and the result for the handle if it was over at its first look; what the slot had in hand was not
+    // read again.
+    assert!((1..=2).contains(&store.calls("values")));
 }
 
 // case 58

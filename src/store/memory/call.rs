@@ -164,7 +164,14 @@ impl<'a> Call<'a> {
         let tail = instance.run.tail();
         close_tasks(instance, id, &mut self.outbox);
         let result = result.filter(|result| result.len() <= Hint::TOLD);
-        announce_end(instance, id, (from, status), now, result, &mut self.outbox);
+        announce_end(
+            instance,
+            id,
+            (from, status),
+            now,
+            result.as_ref(),
+            &mut self.outbox,
+        );
         let waits = instance.signals.give_up();
         signal::forget_waits(self, id, tail, waits);
         self.share.paused.remove(id);
@@ -266,7 +273,7 @@ pub(super) fn announce_end(
     id: &InstanceId,
     (from, to): (Status, Status),
     at: Timestamp,
-    result: Option<Bytes>,
+    result: Option<&Bytes>,
     outbox: &mut Outbox,
 ) {
     let failure = instance.error.as_ref().filter(|_| to == Status::Failed);
@@ -281,7 +288,7 @@ pub(super) fn announce_end(
             Hint::Done {
                 id: id.clone(),
                 tail,
-                result: result.clone(),
+                result: result.cloned(),
             },
         )
     };
