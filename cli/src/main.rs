@@ -6,9 +6,19 @@ mod commands;
 mod connect;
 mod demo;
 mod exit;
-#[allow(dead_code, reason = "the commands that select come next")]
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "the commands that select come next"
+)]
 mod filter;
 mod moment;
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "the commands that use it come next"
+)]
+mod payload;
 mod worker;
 
 use std::{io::IsTerminal, process::ExitCode};
