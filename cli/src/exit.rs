@@ -1,6 +1,6 @@
 //! What a command says to the shell.
 
-use std::process::ExitCode;
+use std::{error::Error, fmt, process::ExitCode};
 
 use tenure::{ClientError, StoreError};
 
@@ -37,6 +37,9 @@ Exit codes:
 
     /// That of an error, wherever in its chain the reason is.
     pub(crate) fn of(error: &anyhow::Error) -> Self {
+        if error.is::<Usage>() {
+            return Self::Usage;
+        }
         for cause in error.chain() {
             if let Some(error) = cause.downcast_ref::<ClientError>() {
                 return Self::of_client(error);
@@ -48,7 +51,7 @@ Exit codes:
         Self::Failed
     }
 
-    fn of_client(error: &ClientError) -> Self {
+    pub(crate) fn of_client(error: &ClientError) -> Self {
         match error {
             ClientError::NotFound { .. }
             | ClientError::UnknownWorkflow { .. }
@@ -86,6 +89,31 @@ Exit codes:
         }
     }
 }
+
+/// What was given is wrong, and nothing was done.
+#[derive(Debug)]
+pub(crate) struct Usage(String);
+
+impl Usage {
+    /// Of a sentence.
+    pub(crate) fn new(what: impl Into<String>) -> Self {
+        Self(what.into())
+    }
+
+    /// Of an error, with its causes.
+    #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+    pub(crate) fn because(error: anyhow::Error) -> anyhow::Error {
+        Self(format!("{error:#}")).into()
+    }
+}
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for Usage {}
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {

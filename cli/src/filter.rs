@@ -99,7 +99,7 @@ impl FromStr for When {
     }
 }
 
-fn label(text: &str) -> Result<(String, String), String> {
+pub(crate) fn label(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err("a label is given as KEY=VALUE".to_owned()),

@@ -1,5 +1,6 @@
 //! The command line of Tenure.
 
+mod actor;
 mod answer;
 mod bench;
 mod commands;
@@ -13,11 +14,6 @@ mod exit;
 )]
 mod filter;
 mod moment;
-#[allow(
-    dead_code,
-    unused_imports,
-    reason = "the commands that use it come next"
-)]
 mod payload;
 mod worker;
 
@@ -50,6 +46,12 @@ enum Command {
     Workers(commands::workers::Args),
     /// Lists the workflows that workers have published
     Definitions(commands::definitions::Args),
+    /// Starts an instance, or many from a file
+    Start(commands::start::Args),
+    /// Prints the result of an instance
+    Result(commands::result::Args),
+    /// Sends a signal to an instance
+    Signal(commands::signal::Args),
 }
 
 #[tokio::main]
@@ -76,6 +78,9 @@ async fn run(command: Command) -> anyhow::Result<Exit> {
     let done = match command {
         Command::Workers(args) => return commands::workers::run(args).await,
         Command::Definitions(args) => return commands::definitions::run(args).await,
+        Command::Start(args) => return commands::start::run(args).await,
+        Command::Result(args) => return commands::result::run(args).await,
+        Command::Signal(args) => return commands::signal::run(args).await,
         Command::Demo(args) => demo::run(args).await,
         Command::Bench(args) => bench::run(args).await,
         Command::BenchWorker(args) => bench::worker::run(args).await,

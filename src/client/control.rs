@@ -15,7 +15,6 @@ use crate::{
         Control, ControlReply, ControlRequest, RetryRequest, Snapshot, Status, StoreError,
         TaskState,
     },
-    workflow::Graph,
 };
 
 /// Who does something, and why. An empty text is none.
@@ -121,7 +120,7 @@ impl<O> Handle<O> {
             if snapshot.header.status != Status::Failed {
                 return Err(self.not_dead(snapshot.header.status));
             }
-            let graph = self.graph(&snapshot).await?;
+            let graph = self.graph(&snapshot.header).await?;
             let plan = engine::retry(&graph, &dead(&snapshot), &from).map_err(|unknown| {
                 ClientError::UnknownTask {
                     id: self.id().clone(),
@@ -187,26 +186,6 @@ impl<O> Handle<O> {
                 Err(GaveUp { error, .. }) => Err(error.into()),
             };
         }
-    }
-
-    async fn graph(&self, snapshot: &Snapshot) -> Result<Graph, ClientError> {
-        let header = &snapshot.header;
-        let store = self.client().store_ref();
-        let found = repeat(self.client().patience(), || {
-            store.published(header.definition)
-        })
-        .await;
-        let Some(bytes) = found.map_err(|gave_up| ClientError::from(gave_up.error))? else {
-            return Err(ClientError::Unpublished {
-                id: self.id().clone(),
-                workflow: header.workflow.clone(),
-                definition: header.definition,
-            });
-        };
-        Graph::from_bytes(&bytes).map_err(|error| ClientError::Definition {
-            workflow: header.workflow.clone(),
-            reason: error.to_string(),
-        })
     }
 
     fn not_dead(&self, status: Status) -> ClientError {

@@ -8,7 +8,7 @@ use super::{error::ClientError, producer::Client, repeat::read, signal::Signal};
 use crate::{
     backoff::Backoff,
     codec,
-    ids::{InstanceId, RunId, SharedKey, TaskName, ValueField},
+    ids::{InstanceId, RunId},
     store::{Header, Snapshot, Status, Store, StoreError},
 };
 
@@ -21,12 +21,13 @@ pub struct Handle<O = Untyped> {
     client: Client,
     id: InstanceId,
     run: RunId,
+    was_there: bool,
     result: PhantomData<fn() -> O>,
 }
 
 impl<O> Clone for Handle<O> {
     fn clone(&self) -> Self {
-        Self::new(self.client.clone(), self.id.clone(), self.run)
+        self.typed()
     }
 }
 
@@ -50,7 +51,16 @@ impl<O> Handle<O> {
             client,
             id,
             run,
+            was_there: false,
             result: PhantomData,
+        }
+    }
+
+    /// Of a start that found its instance there.
+    pub(super) fn found(client: Client, id: InstanceId, run: RunId) -> Self {
+        Self {
+            was_there: true,
+            ..Self::new(client, id, run)
         }
     }
 
@@ -70,10 +80,20 @@ impl<O> Handle<O> {
         self.run
     }
 
+    /// Whether the start that made this handle found the instance there and started nothing, as
+    /// [`IdPolicy::UseExisting`](crate::IdPolicy::UseExisting) says. False for handles that were made otherwise.
+    #[must_use]
+    pub fn was_there(&self) -> bool {
+        self.was_there
+    }
+
     /// The same run, with the type of its result.
     #[must_use]
     pub fn typed<T>(&self) -> Handle<T> {
-        Handle::new(self.client.clone(), self.id.clone(), self.run)
+        Handle {
+            was_there: self.was_there,
+            ..Handle::new(self.client.clone(), self.id.clone(), self.run)
+        }
     }
 
     /// Where the instance is now.
@@ -100,62 +120,6 @@ impl<O> Handle<O> {
         };
         self.own(Some(snapshot.header.clone()))?;
         Ok(snapshot)
-    }
-
-    /// The result of a task, also while the instance goes on; `None` if the task has none yet, or there is no such task. A
-    /// task of a loop is named with its iteration: `charge#2`.
-    ///
-    /// # Errors
-    /// [`ClientError::Id`], [`ClientError::WrongValue`] and those of [`Handle::status`].
-    pub async fn task_result<T: DeserializeOwned>(
-        &self,
-        task: impl AsRef<str>,
-    ) -> Result<Option<T>, ClientError> {
-        self.value(ValueField::Output(TaskName::new(task)?)).await
-    }
-
-    /// How far a task said it is, with [`TaskContext::progress`](crate::TaskContext::progress); `None` if it said nothing.
-    /// At most a second old while the task runs, and stays when it has ended.
-    ///
-    /// # Errors
-    /// As [`Handle::task_result`].
-    pub async fn progress<T: DeserializeOwned>(
-        &self,
-        task: impl AsRef<str>,
-    ) -> Result<Option<T>, ClientError> {
-        self.value(ValueField::Progress(TaskName::new(task)?)).await
-    }
-
-    /// The value that a task of the instance has set with [`TaskContext::set`](crate::TaskContext::set); `None` if none has.
-    ///
-    /// # Errors
-    /// As [`Handle::task_result`].
-    pub async fn shared<T: DeserializeOwned>(
-        &self,
-        key: impl AsRef<str>,
-    ) -> Result<Option<T>, ClientError> {
-        self.value(ValueField::Shared(SharedKey::new(key)?)).await
-    }
-
-    async fn value<T: DeserializeOwned>(
-        &self,
-        field: ValueField,
-    ) -> Result<Option<T>, ClientError> {
-        let store = self.client.store_ref();
-        let fields = std::slice::from_ref(&field);
-        let values = store.values(&self.id, self.run, fields).await?;
-        let Some(bytes) = values.into_iter().next().flatten() else {
-            // Not there, or of another run: the header says which.
-            self.own(store.header(&self.id).await?)?;
-            return Ok(None);
-        };
-        codec::decode(&bytes)
-            .map(Some)
-            .map_err(|source| ClientError::WrongValue {
-                id: self.id.clone(),
-                field,
-                source: source.into(),
-            })
     }
 
     /// Waits for the end and returns the result as it is stored, in MessagePack.
@@ -276,7 +240,7 @@ impl<O> Handle<O> {
     }
 
     /// The header, if it is that of this run.
-    fn own(&self, header: Option<Header>) -> Result<Header, ClientError> {
+    pub(super) fn own(&self, header: Option<Header>) -> Result<Header, ClientError> {
         let header = header.ok_or_else(|| self.not_found())?;
         if header.run == self.run {
             return Ok(header);

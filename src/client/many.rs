@@ -1,17 +1,17 @@
 use std::{collections::BTreeMap, sync::Arc};
 
+use bytes::Bytes;
 use futures_util::{StreamExt, stream};
-use serde::Serialize;
 
 use super::{
     error::ClientError,
     handle::Handle,
     producer::Client,
     repeat::repeat,
-    start::{Start, Target, outcome, prepare},
+    start::{Options, Target, outcome, prepare},
 };
 use crate::{
-    codec,
+    codec::CodecError,
     ids::Partition,
     store::{StartItem, Store},
 };
@@ -22,10 +22,13 @@ const CONCURRENT: usize = 8;
 /// An item and where its answer goes.
 type Placed = (usize, StartItem);
 
-pub(crate) async fn start<I: Serialize, O>(
+/// What an item is started with, and how.
+pub(crate) type Given = (Result<Bytes, CodecError>, Options);
+
+pub(crate) async fn start<O>(
     client: &Client,
     target: &Target,
-    items: impl IntoIterator<Item = Start<I>>,
+    items: impl IntoIterator<Item = Given>,
 ) -> Vec<Result<Handle<O>, ClientError>> {
     let items = items.into_iter();
     let graph = match client.graph(target).await {
@@ -35,9 +38,9 @@ pub(crate) async fn start<I: Serialize, O>(
     let mut refused = Vec::new();
     let mut by_partition: BTreeMap<Partition, Vec<Placed>> = BTreeMap::new();
     let mut count = 0;
-    for (index, item) in items.enumerate() {
+    for (index, (input, options)) in items.enumerate() {
         count = index + 1;
-        match prepare(client, &graph, codec::encode(&item.input), item.options) {
+        match prepare(client, &graph, input, options) {
             Ok(item) => {
                 let partition = item.id.partition(client.partitions());
                 by_partition
@@ -129,8 +132,6 @@ async fn send<O>(client: &Client, partition: Partition, chunk: Vec<Placed>) -> V
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
-
     use super::*;
     use crate::{
         ids::{DefinitionHash, InstanceId, QueueName, RunId, WorkflowName},

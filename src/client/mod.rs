@@ -16,6 +16,7 @@
 
 mod bulk;
 mod control;
+mod definition;
 mod error;
 mod events;
 mod handle;
@@ -25,6 +26,7 @@ mod producer;
 mod repeat;
 mod signal;
 mod start;
+mod values;
 mod waiters;
 
 pub use crate::engine::RetryFrom;

@@ -117,7 +117,21 @@ impl Client {
     where
         S::Input: serde::Serialize,
     {
+        let items = items.into_iter();
+        let items = items.map(|item| (crate::codec::encode(&item.input), item.options));
         many::start(self, &Target::of(workflow), items).await
+    }
+
+    /// As [`Client::start_many`], of a workflow whose name is all that is known here, with payloads that are MessagePack
+    /// already; see [`Client::start_named`].
+    pub async fn start_many_named(
+        &self,
+        workflow: &WorkflowName,
+        items: impl IntoIterator<Item = Start<Bytes>>,
+    ) -> Vec<Result<Handle, ClientError>> {
+        let items = items.into_iter();
+        let items = items.map(|item| (Ok(item.input), item.options));
+        many::start(self, &Target::Named(workflow.clone()), items).await
     }
 
     /// Sends a signal to an instance: a node that waits for it goes on with this payload, and while none waits it is kept

@@ -135,7 +135,7 @@ macro_rules! setters {
     };
 }
 
-/// One item of [`Client::start_many`].
+/// One item of [`Client::start_many`] and [`Client::start_many_named`].
 #[must_use = "an item does nothing until it is given to start_many()"]
 #[derive(Debug, Clone)]
 pub struct Start<I> {
@@ -271,7 +271,7 @@ pub(crate) fn outcome<O>(
     match reply {
         // Replaced already: the handle will say so to whoever asks it.
         StartReply::Started | StartReply::Superseded => Ok(Handle::new(client.clone(), id, run)),
-        StartReply::Existing { run, .. } => Ok(Handle::new(client.clone(), id, run)),
+        StartReply::Existing { run, .. } => Ok(Handle::found(client.clone(), id, run)),
         StartReply::Exists { run, status } => Err(ClientError::AlreadyExists { id, run, status }),
     }
 }

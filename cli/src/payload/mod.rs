@@ -18,13 +18,14 @@
 //! table is refused. Both ways end at [`MAX_DEPTH`] levels.
 
 mod read;
+mod source;
 mod text;
 mod write;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::{read::to_json, text::parse, write::from_json};
+pub(crate) use self::{read::to_json, source::Source, text::parse, write::from_json};
 
 /// How deep arrays and maps may lie in each other: more than anybody writes, less than what a stack bears.
 pub(crate) const MAX_DEPTH: usize = 256;
