@@ -23,6 +23,10 @@ use clap::{Parser, Subcommand};
 
 use exit::Exit;
 
+/// A worker makes and drops many small strings on several threads: this takes a tenth of its CPU time away.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Durable workflows on plain Redis.
 #[derive(Debug, Parser)]
 #[command(name = "tenure", version, about, disable_help_subcommand = true, after_help = Exit::HELP)]
