@@ -37,6 +37,17 @@ pub(crate) fn line(text: &str) -> anyhow::Result<()> {
     }
 }
 
+/// The first line of a text, and of that no more than so many characters.
+pub(crate) fn cut(text: &str, most: usize) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    let is_all = line.len() == text.len() && line.chars().count() <= most;
+    if is_all {
+        return line.to_owned();
+    }
+    let short: String = line.chars().take(most.saturating_sub(1)).collect();
+    format!("{}…", short.trim_end())
+}
+
 /// A table without lines, as wide as it needs to be: it is read by people and cut by `awk`.
 pub(crate) fn table<const N: usize>(
     head: [&str; N],
@@ -54,4 +65,17 @@ pub(crate) fn table<const N: usize>(
     let text = table.to_string();
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cut;
+
+    #[test]
+    fn a_text_is_cut_to_one_line_and_says_so() {
+        assert_eq!(cut("short", 5), "short");
+        assert_eq!(cut("longer", 5), "long…");
+        assert_eq!(cut("two\nlines", 20), "two…");
+        assert_eq!(cut("", 5), "");
+    }
 }

@@ -6,27 +6,29 @@ use chrono::DateTime;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use tenure::{Client, Status, client::Filter, ids::WorkflowName, time::Timestamp};
 
+/// The heading of these options in `--help`.
+pub(crate) const WHICH: &str = "Which instances";
+
 /// Filters. All that are given must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
-#[command(next_help_heading = "Which instances")]
 pub(crate) struct Select {
     /// Those of this workflow
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help_heading = WHICH)]
     pub(crate) workflow: Option<WorkflowName>,
     /// Those of this status; several times: of any of them
-    #[arg(long, value_name = "STATUS", value_delimiter = ',', value_parser = status())]
+    #[arg(long, value_name = "STATUS", value_delimiter = ',', value_parser = status(), help_heading = WHICH)]
     pub(crate) status: Vec<Status>,
     /// Those with this label; several times: with all of them
-    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label, help_heading = WHICH)]
     pub(crate) labels: Vec<(String, String)>,
     /// Those started at this time or later: 2026-11-30T22:00:00Z, or 2h for two hours ago
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", help_heading = WHICH)]
     pub(crate) created_after: Option<When>,
     /// Those started before this time
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", help_heading = WHICH)]
     pub(crate) created_before: Option<When>,
     /// Those whose id begins so
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", help_heading = WHICH)]
     pub(crate) prefix: Option<String>,
 }
 

@@ -7,11 +7,6 @@ mod commands;
 mod connect;
 mod demo;
 mod exit;
-#[allow(
-    dead_code,
-    unused_imports,
-    reason = "the commands that select come next"
-)]
 mod filter;
 mod moment;
 mod payload;
@@ -48,6 +43,10 @@ enum Command {
     Worker(worker::Args),
     /// Lists the workers that live, and how busy they are
     Workers(commands::workers::Args),
+    #[command(flatten)]
+    Control(commands::control::Command),
+    /// Shows the instances that failed, by their errors; retries or discards them
+    Dead(commands::dead::Args),
     /// Lists the workflows that workers have published
     Definitions(commands::definitions::Args),
     /// Starts an instance, or many from a file
@@ -80,6 +79,8 @@ async fn main() -> ExitCode {
 
 async fn run(command: Command) -> anyhow::Result<Exit> {
     let done = match command {
+        Command::Control(command) => return commands::control::run(command).await,
+        Command::Dead(args) => return commands::dead::run(args).await,
         Command::Workers(args) => return commands::workers::run(args).await,
         Command::Definitions(args) => return commands::definitions::run(args).await,
         Command::Start(args) => return commands::start::run(args).await,

@@ -19,7 +19,7 @@ use super::{
     waiters::{Waiter, Waiters},
 };
 use crate::{
-    ids::{InstanceId, MailboxId, Partition, RunTail, WorkflowName},
+    ids::{InstanceId, MailboxId, Partition, RunId, RunTail, WorkflowName},
     store::{Counts, DefinitionRecord, IntoStore, ListRecord, Store, WorkerRecord},
     time::Timestamp,
     workflow::{Graph, Startable},
@@ -182,6 +182,12 @@ impl Client {
             Some(header) => Ok(Handle::new(self.clone(), id, header.run)),
             None => Err(ClientError::NotFound { id }),
         }
+    }
+
+    /// A handle on a run that is known, from a [listing](Client::list) for instance. Nothing is sent.
+    #[must_use]
+    pub fn handle_on(&self, id: InstanceId, run: RunId) -> Handle {
+        Handle::new(self.clone(), id, run)
     }
 
     /// How much there is of what, in all partitions: entries of live instances where they stand, finished instances by

@@ -1,5 +1,7 @@
 //! One file for each command of operation: what it takes, what it answers.
 
+pub(crate) mod control;
+pub(crate) mod dead;
 pub(crate) mod definitions;
 pub(crate) mod result;
 pub(crate) mod signal;
