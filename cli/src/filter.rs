@@ -108,7 +108,7 @@ pub(crate) fn label(text: &str) -> Result<(String, String), String> {
     }
 }
 
-fn status() -> impl TypedValueParser<Value = Status> {
+pub(crate) fn status() -> impl TypedValueParser<Value = Status> {
     PossibleValuesParser::new(Status::ALL.map(Status::as_str))
         .try_map(|word| word.parse::<Status>())
 }

@@ -10,11 +10,12 @@ mod exit;
 mod filter;
 mod moment;
 mod payload;
+mod text;
 mod worker;
 
 use std::{io::IsTerminal, process::ExitCode};
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use exit::Exit;
 
@@ -55,6 +56,12 @@ enum Command {
     Result(commands::result::Args),
     /// Sends a signal to an instance
     Signal(commands::signal::Args),
+    /// Lists instances, or counts them
+    List(commands::list::Args),
+    /// Tells changes of status as they happen
+    Events(commands::events::Args),
+    /// Prints what a shell needs to complete commands
+    Completions(commands::completions::Args),
 }
 
 #[tokio::main]
@@ -86,6 +93,9 @@ async fn run(command: Command) -> anyhow::Result<Exit> {
         Command::Start(args) => return commands::start::run(args).await,
         Command::Result(args) => return commands::result::run(args).await,
         Command::Signal(args) => return commands::signal::run(args).await,
+        Command::List(args) => return commands::list::run(args).await,
+        Command::Events(args) => return commands::events::run(args).await,
+        Command::Completions(args) => return commands::completions::run(&args, Cli::command()),
         Command::Demo(args) => demo::run(args).await,
         Command::Bench(args) => bench::run(args).await,
         Command::BenchWorker(args) => bench::worker::run(args).await,

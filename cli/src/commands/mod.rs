@@ -1,8 +1,11 @@
 //! One file for each command of operation: what it takes, what it answers.
 
+pub(crate) mod completions;
 pub(crate) mod control;
 pub(crate) mod dead;
 pub(crate) mod definitions;
+pub(crate) mod events;
+pub(crate) mod list;
 pub(crate) mod result;
 pub(crate) mod signal;
 pub(crate) mod start;

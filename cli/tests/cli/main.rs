@@ -2,8 +2,10 @@
 
 mod controlling;
 mod dead;
+mod events;
 mod lists;
 mod payloads;
+mod showing;
 mod starting;
 mod terminal;
 mod world;

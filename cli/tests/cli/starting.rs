@@ -8,7 +8,7 @@ use tenure::{
     store::{Inspect, Store},
 };
 
-use crate::world::{Said, World, until};
+use crate::world::{Said, World, publish, stop, until};
 
 /// Doubles numbers, and fails at others than those.
 fn double() -> Workflow<Value, i64> {
@@ -31,23 +31,9 @@ fn loan() -> Workflow<u64, Approval> {
         .expect("a workflow")
 }
 
-/// Makes a workflow known, without anybody who runs it.
-async fn publish<I, O>(world: &World, workflow: &Workflow<I, O>) {
-    let graph = workflow.graph();
-    let bytes = graph.to_bytes().expect("a definition");
-    let store = world.store().await;
-    let published = store.publish(graph.name(), graph.hash(), bytes).await;
-    published.expect("published");
-}
-
 async fn working<I, O>(world: &World, workflow: &Workflow<I, O>) -> WorkerHandle {
     publish(world, workflow).await;
     world.worker(workflow).await
-}
-
-async fn stop(worker: WorkerHandle) {
-    worker.shutdown();
-    worker.join().await.expect("its end");
 }
 
 /// Runs the program with something on its standard input.

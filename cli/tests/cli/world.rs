@@ -4,7 +4,7 @@ use std::{
 };
 
 use serde_json::Value;
-use tenure::{RedisStore, Worker, WorkerHandle, Workflow};
+use tenure::{RedisStore, Worker, WorkerHandle, Workflow, store::Store};
 use tenure_test_support::RedisServer;
 
 /// A Redis of its own, and the program pointed at it.
@@ -95,6 +95,21 @@ impl World {
             .expect("a worker")
             .spawn()
     }
+}
+
+/// Makes a workflow known, without anybody who runs it.
+pub(crate) async fn publish<I, O>(world: &World, workflow: &Workflow<I, O>) {
+    let graph = workflow.graph();
+    let bytes = graph.to_bytes().expect("a definition");
+    let store = world.store().await;
+    let published = store.publish(graph.name(), graph.hash(), bytes).await;
+    published.expect("published");
+}
+
+/// Lets a worker end.
+pub(crate) async fn stop(worker: WorkerHandle) {
+    worker.shutdown();
+    worker.join().await.expect("its end");
 }
 
 /// Waits for a condition, at most 20 s.
