@@ -50,6 +50,8 @@ enum Command {
     Dead(commands::dead::Args),
     /// Lists the workflows that workers have published
     Definitions(commands::definitions::Args),
+    /// Makes one-liners of redis-cli: installs the functions of Tenure on a Redis 7
+    Functions(commands::functions::Args),
     /// Starts an instance, or many from a file
     Start(commands::start::Args),
     /// Prints the result of an instance
@@ -90,6 +92,7 @@ async fn run(command: Command) -> anyhow::Result<Exit> {
         Command::Dead(args) => return commands::dead::run(args).await,
         Command::Workers(args) => return commands::workers::run(args).await,
         Command::Definitions(args) => return commands::definitions::run(args).await,
+        Command::Functions(args) => return commands::functions::run(args).await,
         Command::Start(args) => return commands::start::run(args).await,
         Command::Result(args) => return commands::result::run(args).await,
         Command::Signal(args) => return commands::signal::run(args).await,

@@ -291,8 +291,13 @@ fn scripts_use_only_the_commands_that_are_documented() {
 #[test]
 fn every_script_and_part_is_short_enough_to_read() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("lua");
-    for entry in fs::read_dir(dir).expect("lua/") {
+    let functions = fs::read_dir(dir.join("functions")).expect("lua/functions/");
+    let entries = fs::read_dir(&dir).expect("lua/").chain(functions);
+    for entry in entries {
         let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            continue;
+        }
         let lines = read(&path).lines().count();
         assert!(lines <= 140, "{}: {lines} lines", path.display());
     }

@@ -5,6 +5,7 @@ pub(crate) mod control;
 pub(crate) mod dead;
 pub(crate) mod definitions;
 pub(crate) mod events;
+pub(crate) mod functions;
 pub(crate) mod list;
 pub(crate) mod result;
 pub(crate) mod signal;

@@ -3,6 +3,8 @@
 mod controlling;
 mod dead;
 mod events;
+mod functions;
+mod functions_stored;
 mod lists;
 mod payloads;
 mod showing;

@@ -211,6 +211,16 @@ impl Inner {
         })
     }
 
+    /// What the server says of its version, for an error.
+    pub(super) async fn version_shown(&self) -> String {
+        let nodes = self.info("server").await.unwrap_or_default();
+        let version = nodes.iter().find_map(|node| node.get("redis_version"));
+        version.map_or_else(
+            || "of an older version".to_owned(),
+            |version| format!("version {version}"),
+        )
+    }
+
     /// The number of partitions that is stored at a key, or else this one, which is stored then. It is read first:
     /// when memory is used up a worker must still be able to join.
     async fn first_count(&self, key: &str, count: NonZeroU16) -> Result<NonZeroU16, StoreError> {

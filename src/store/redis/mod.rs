@@ -11,6 +11,7 @@ mod connect;
 mod connection;
 mod decode;
 mod error;
+mod functions;
 mod inspect;
 mod keys;
 mod listing;
@@ -30,7 +31,7 @@ use std::{
 use async_trait::async_trait;
 use bytes::Bytes;
 
-pub use self::config::RedisStoreBuilder;
+pub use self::{config::RedisStoreBuilder, functions::InstalledFunctions};
 use self::{
     config::Settings,
     connection::{Bulk, Lane, Server},
