@@ -48,6 +48,8 @@ enum Command {
     Control(commands::control::Command),
     /// Shows the instances that failed, by their errors; retries or discards them
     Dead(commands::dead::Args),
+    /// A live screen: states, throughput, queues, workers, the newest failures
+    Top(commands::top::Args),
     /// Lists the workflows that workers have published
     Definitions(commands::definitions::Args),
     /// Makes one-liners of redis-cli: installs the functions of Tenure on a Redis 7
@@ -89,6 +91,7 @@ async fn main() -> ExitCode {
 async fn run(command: Command) -> anyhow::Result<Exit> {
     let done = match command {
         Command::Control(command) => return commands::control::run(command).await,
+        Command::Top(args) => return commands::top::run(args).await,
         Command::Dead(args) => return commands::dead::run(args).await,
         Command::Workers(args) => return commands::workers::run(args).await,
         Command::Definitions(args) => return commands::definitions::run(args).await,
@@ -112,6 +115,8 @@ impl Command {
     fn log_level(&self) -> &'static str {
         match self {
             Self::Worker(_) => "info",
+            // It says itself what is wrong, and a line on standard error would tear the screen.
+            Self::Top(_) => "off",
             _ => "error",
         }
     }

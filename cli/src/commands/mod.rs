@@ -10,4 +10,5 @@ pub(crate) mod list;
 pub(crate) mod result;
 pub(crate) mod signal;
 pub(crate) mod start;
+pub(crate) mod top;
 pub(crate) mod workers;

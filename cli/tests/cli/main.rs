@@ -10,4 +10,5 @@ mod payloads;
 mod showing;
 mod starting;
 mod terminal;
+mod top;
 mod world;

@@ -8,7 +8,11 @@ use std::{
     thread,
 };
 
-use nix::pty::{Winsize, openpty};
+use nix::{
+    pty::{Winsize, openpty},
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
 
 use crate::world::until;
 
@@ -65,6 +69,11 @@ impl Terminal {
 
     pub(crate) fn type_in(&mut self, keys: &str) {
         self.keyboard.write_all(keys.as_bytes()).expect("the keys");
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.program.id()).expect("a process id");
+        kill(Pid::from_raw(pid), signal).expect("a process");
     }
 
     /// Waits for the program's end.

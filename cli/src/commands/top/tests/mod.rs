@@ -1,0 +1,5 @@
+//! What is read, what is known of it, and how it is drawn.
+
+mod draw;
+mod look;
+mod model;
