@@ -7,7 +7,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
     connect::Connection,
-    demo::{Ledger, orders},
+    demo::{Ledger, orders, refund},
 };
 
 /// Options of `tenure worker`.
@@ -15,7 +15,7 @@ use crate::{
 pub(crate) struct Args {
     #[command(flatten)]
     connection: Connection,
-    /// Run the workflow of `tenure demo`: handlers are Rust code, so a worker of your own is a program of your own
+    /// Run the workflows `demo-orders` (that of `tenure demo`) and `demo-refund`: handlers are Rust code, so a worker of your own is a program of your own
     #[arg(long, required = true)]
     demo: bool,
     /// Tasks at once
@@ -39,6 +39,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let workflow = orders::workflow(ledger)?;
     let worker = Worker::builder(store)
         .workflow(&workflow)
+        .workflow(&refund::workflow()?)
         .concurrency(args.concurrency)
         .claim_ttl(args.claim_ttl)
         .drain_timeout(args.drain_timeout)

@@ -3,6 +3,7 @@
 mod crew;
 mod ledger;
 pub(crate) mod orders;
+pub(crate) mod refund;
 mod report;
 mod table;
 
