@@ -66,6 +66,8 @@ enum Command {
     Events(commands::events::Args),
     /// Prints what a shell needs to complete commands
     Completions(commands::completions::Args),
+    /// Looks for damage in what is stored, and mends it
+    Doctor(commands::doctor::Args),
 }
 
 #[tokio::main]
@@ -102,6 +104,7 @@ async fn run(command: Command) -> anyhow::Result<Exit> {
         Command::List(args) => return commands::list::run(args).await,
         Command::Events(args) => return commands::events::run(args).await,
         Command::Completions(args) => return commands::completions::run(&args, Cli::command()),
+        Command::Doctor(args) => return commands::doctor::run(args).await,
         Command::Demo(args) => demo::run(args).await,
         Command::Bench(args) => bench::run(args).await,
         Command::BenchWorker(args) => bench::worker::run(args).await,

@@ -11,4 +11,6 @@ pub use decide::{Attempt, Decision, Failure, Outcome, begin, decide};
 pub use follow_up::{FollowUp, Next, Wait};
 pub use retry::{Dead, NotReached, RetryFrom, RetryPlan, Standing, retry};
 
+pub(crate) use retry::goes_on;
+
 pub use crate::workflow::Limits;

@@ -98,7 +98,7 @@ pub fn retry(graph: &Graph, dead: &Dead, from: &RetryFrom) -> Result<RetryPlan, 
     let mut taken_back = below.clone();
     taken_back.extend(&again);
     Ok(RetryPlan {
-        go_on: open.map(|id| go_on(graph, dead, id)).collect(),
+        go_on: open.map(|id| goes_on(graph, &dead.values, id)).collect(),
         joins: joins(graph, dead, &below, &taken_back),
         clear: below
             .iter()
@@ -148,11 +148,14 @@ fn joins(
         .collect()
 }
 
-fn input(graph: &Graph, dead: &Dead, id: NodeId) -> InputRef {
+/// The lengths of the values that are stored.
+type Values = BTreeMap<ValueField, usize>;
+
+fn input(graph: &Graph, values: &Values, id: NodeId) -> InputRef {
     match graph.input_of(id) {
         Source::Value(field) => InputRef::Field {
             field: field.clone(),
-            len: dead.values.get(field).copied().unwrap_or(0),
+            len: values.get(field).copied().unwrap_or(0),
         },
         Source::Branches(_) => InputRef::Join,
     }
@@ -169,15 +172,15 @@ fn next(graph: &Graph, id: NodeId, input: InputRef) -> Next {
 }
 
 /// A node that goes on. One that waited waits anew, unless its signal is there.
-fn go_on(graph: &Graph, dead: &Dead, id: NodeId) -> Next {
+pub(crate) fn goes_on(graph: &Graph, values: &Values, id: NodeId) -> Next {
     let node = graph.node(id);
-    let signal = dead.values.get(&node.value());
+    let signal = values.get(&node.value());
     let input = match (node.kind, signal) {
         (NodeKind::Wait(_), Some(len)) => InputRef::Field {
             field: node.value(),
             len: *len,
         },
-        _ => input(graph, dead, id),
+        _ => input(graph, values, id),
     };
     next(graph, id, input)
 }
@@ -186,9 +189,9 @@ fn go_on(graph: &Graph, dead: &Dead, id: NodeId) -> Next {
 /// which is there stays, unless it is the one to take back.
 fn begin(graph: &Graph, dead: &Dead, id: NodeId, is_named: bool) -> FollowUp {
     match graph.node(id).kind {
-        NodeKind::Wait(_) if !is_named => FollowUp::Ready(go_on(graph, dead, id)),
+        NodeKind::Wait(_) if !is_named => FollowUp::Ready(goes_on(graph, &dead.values, id)),
         NodeKind::Join { .. } => FollowUp::Ready(next(graph, id, InputRef::Join)),
-        _ => enter(graph, id, &input(graph, dead, id)),
+        _ => enter(graph, id, &input(graph, &dead.values, id)),
     }
 }
 

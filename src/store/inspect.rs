@@ -244,6 +244,28 @@ impl Snapshot {
     pub fn start_meta(&self) -> super::StartMeta {
         super::StartMeta::lenient(self.meta.as_deref())
     }
+
+    /// How many of its tasks are open.
+    pub(crate) fn open_tasks(&self) -> usize {
+        let tasks = self.tasks.values();
+        tasks.filter(|record| record.state.is_open()).count()
+    }
+
+    /// Whether its live tokens are its open tasks. One that failed, or was ended, counts no more.
+    pub(crate) fn tokens_are_counted(&self) -> bool {
+        let open = self.open_tasks();
+        let counted = i64::try_from(open).is_ok_and(|open| self.open == open);
+        match self.header.status {
+            Status::Running | Status::Paused => counted && open > 0,
+            Status::Completed => counted && open == 0,
+            Status::Failed | Status::Cancelled | Status::Terminated => open == 0,
+        }
+    }
+
+    /// Whether a signal finds this node.
+    pub(crate) fn awaits(&self, task: &TaskName) -> bool {
+        self.waits.iter().any(|wait| wait.task == *task)
+    }
 }
 
 /// `<arrived> <failed> <need> <total> <fired> <who>`: what is stored of a join.

@@ -113,8 +113,7 @@ impl Places {
 
     /// A node that waits for a signal is one of those that its instance knows of, which is among those that wait.
     fn waits(&self, id: &InstanceId, snapshot: &Snapshot, task: &TaskName, found: &mut Found) {
-        let known = snapshot.waits.iter().any(|wait| wait.task == *task);
-        if !known || !self.waiting.contains(id) {
+        if !snapshot.awaits(task) || !self.waiting.contains(id) {
             found.push(Violation {
                 rule: Rule::HasCause,
                 id: Some(id.clone()),

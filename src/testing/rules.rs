@@ -154,18 +154,8 @@ pub(super) fn starts(case: &Case, found: &mut Found) {
 /// Live tokens are open tasks.
 pub(super) fn open(case: &Case, found: &mut Found) {
     let snapshot = case.snapshot;
-    let open = snapshot
-        .tasks
-        .values()
-        .filter(|record| record.state.is_open())
-        .count();
-    let counted = i64::try_from(open).unwrap_or(i64::MAX);
-    let fits = match snapshot.header.status {
-        Status::Running | Status::Paused => snapshot.open == counted && open > 0,
-        Status::Completed => snapshot.open == 0 && open == 0,
-        Status::Failed | Status::Cancelled | Status::Terminated => open == 0,
-    };
-    if !fits {
+    let open = snapshot.open_tasks();
+    if !snapshot.tokens_are_counted() {
         let what = format!(
             "it is {} with {} live tokens and {open} open tasks: {:?}",
             snapshot.header.status, snapshot.open, snapshot.tasks

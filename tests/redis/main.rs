@@ -4,6 +4,7 @@ mod access;
 mod cluster;
 mod contract;
 mod cost;
+mod doctor;
 mod full;
 mod life;
 mod making;

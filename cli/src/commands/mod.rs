@@ -4,6 +4,7 @@ pub(crate) mod completions;
 pub(crate) mod control;
 pub(crate) mod dead;
 pub(crate) mod definitions;
+pub(crate) mod doctor;
 pub(crate) mod events;
 pub(crate) mod functions;
 pub(crate) mod list;

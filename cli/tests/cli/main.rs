@@ -2,6 +2,7 @@
 
 mod controlling;
 mod dead;
+mod doctor;
 mod events;
 mod functions;
 mod functions_stored;

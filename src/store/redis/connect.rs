@@ -198,7 +198,10 @@ impl Inner {
     }
 
     /// A section of what the server says of itself; of a cluster each master's.
-    async fn info(&self, section: &str) -> Result<Vec<HashMap<String, String>>, StoreError> {
+    pub(super) async fn info(
+        &self,
+        section: &str,
+    ) -> Result<Vec<HashMap<String, String>>, StoreError> {
         let mut cmd = redis::cmd("INFO");
         cmd.arg(section);
         let value: Value = self.command("connect", &cmd).await?;

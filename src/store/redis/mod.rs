@@ -10,6 +10,7 @@ mod config;
 mod connect;
 mod connection;
 mod decode;
+mod doctor;
 mod error;
 mod functions;
 mod inspect;
@@ -31,7 +32,11 @@ use std::{
 use async_trait::async_trait;
 use bytes::Bytes;
 
-pub use self::{config::RedisStoreBuilder, functions::InstalledFunctions};
+pub use self::{
+    config::RedisStoreBuilder,
+    doctor::{Doctor, Finding, Note, Outcome, Problem, Progress, Report},
+    functions::InstalledFunctions,
+};
 use self::{
     config::Settings,
     connection::{Bulk, Lane, Server},

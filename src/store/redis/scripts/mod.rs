@@ -1,9 +1,11 @@
 //! Beside each script of `lua/` its wrapper: what is sent, and every answer there can be.
 
 pub(super) mod announce;
+pub(super) mod census;
 pub(super) mod claim;
 pub(super) mod control;
 pub(super) mod extend;
+pub(super) mod mend;
 pub(super) mod note;
 pub(super) mod probe;
 pub(super) mod publish;
