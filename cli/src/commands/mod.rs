@@ -9,6 +9,7 @@ pub(crate) mod events;
 pub(crate) mod functions;
 pub(crate) mod list;
 pub(crate) mod result;
+pub(crate) mod show;
 pub(crate) mod signal;
 pub(crate) mod start;
 pub(crate) mod top;
