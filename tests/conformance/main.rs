@@ -159,6 +159,7 @@ conformance! {
         filters_choose_by_all_that_they_name
         what_stays_is_listed_while_others_come_and_go
         finished_instances_are_listed_from_the_newest_while_more_end
+        a_large_set_is_listed_whole_however_much_of_a_page_is_left
         traces_of_what_is_over_or_replaced_are_not_shown
         unreadable_records_are_named_and_hide_nothing
         a_listing_does_bounded_work_for_a_page

@@ -47,7 +47,8 @@ impl Inner {
     }
 
     /// A set by its cursor. Of the members that one cursor gives those behind the last one seen, by their text, so that a
-    /// piece may end anywhere: members that stay are given again by the same cursor.
+    /// piece may end anywhere: members that stay are given again by the same cursor with the same count. With a larger
+    /// count it would give more, and some of these would count as seen.
     async fn set(
         &self,
         command: &'static str,
@@ -55,26 +56,27 @@ impl Inner {
         from: Option<&str>,
         limit: usize,
     ) -> Result<Scan, StoreError> {
-        let (cursor, last) = match from.map(|from| from.split_once(' ').unwrap_or((from, ""))) {
-            Some((cursor, last)) if cursor.parse::<u64>().is_ok() => (cursor, last),
-            Some((cursor, _)) => return Err(Position::refused(cursor)),
-            None => ("0", ""),
+        let at = match from {
+            Some(text) => InSet::parse(text).ok_or_else(|| Position::refused(text))?,
+            None => InSet::default(),
         };
+        let (cursor, count) = (at.cursor, at.count.unwrap_or(limit));
         let mut cmd = redis::cmd(command);
-        cmd.arg(key).arg(cursor).arg("COUNT").arg(limit);
-        let (next, members): (String, Vec<String>) = self.command("scan", &cmd).await?;
+        cmd.arg(key).arg(cursor).arg("COUNT").arg(count);
+        let (next, members): (u64, Vec<String>) = self.command("scan", &cmd).await?;
         let step = if command == "ZSCAN" { 2 } else { 1 };
         let mut members: Vec<String> = members.into_iter().step_by(step).collect();
-        members.retain(|member| member.as_str() > last);
+        members.retain(|member| member.as_str() > at.last);
         members.sort_unstable();
         members.dedup();
+        let position = |member: &String| format!("{cursor} {count} {member}");
         let next = if members.len() > limit {
             members.truncate(limit);
-            members.last().map(|last| format!("{cursor} {last}"))
+            members.last().map(position)
         } else {
-            (next != "0").then_some(next)
+            (next != 0).then(|| next.to_string())
         };
-        let found = |member: &String| found(command, member, format!("{cursor} {member}"));
+        let found = |member: &String| found(command, member, position(member));
         Ok(Scan {
             found: members.iter().filter_map(found).collect(),
             next: next.map(Position),
@@ -342,6 +344,32 @@ impl Inner {
                 hash,
             };
         Ok(known.into_iter().zip(current).map(record).collect())
+    }
+}
+
+/// Where a look through a set goes on: `<cursor>`, or `<cursor> <count> <last member seen>` amid what a cursor gives.
+#[derive(Default)]
+struct InSet<'a> {
+    cursor: u64,
+    count: Option<usize>,
+    last: &'a str,
+}
+
+impl<'a> InSet<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
+        let mut parts = text.splitn(3, ' ');
+        let cursor = parts.next()?.parse().ok()?;
+        let count = parts.next().map(str::parse).transpose().ok()?;
+        let last = match count {
+            Some(1..=MOST) => parts.next()?,
+            Some(_) => return None,
+            None => "",
+        };
+        Some(Self {
+            cursor,
+            count,
+            last,
+        })
     }
 }
 

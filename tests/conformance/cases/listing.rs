@@ -265,6 +265,26 @@ pub(crate) async fn finished_instances_are_listed_from_the_newest_while_more_end
     assert_eq!(seen, old);
 }
 
+pub(crate) async fn a_large_set_is_listed_whole_however_much_of_a_page_is_left(on: On) {
+    let t = on.store().await;
+    for i in 0..15 {
+        let delayed = |j| StartItem {
+            begin: Begin::After(ms(60_000)),
+            ..item(&format!("i{i:02}-{j:02}"))
+        };
+        let items = (0..100).map(delayed).collect();
+        t.store.start(p0(), items).await.expect("a start");
+    }
+    // The last look for a page is for less than the first one for the next page.
+    for limit in [130, 400] {
+        let listed: BTreeSet<String> = ids(&t, Filter::new().limit(limit))
+            .await
+            .into_iter()
+            .collect();
+        assert_eq!(listed.len(), 1_500, "with {limit} a page");
+    }
+}
+
 pub(crate) async fn traces_of_what_is_over_or_replaced_are_not_shown(on: On) {
     let t = on.store().await;
     // Its entry stays in the ready list until it is met.

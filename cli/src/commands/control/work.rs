@@ -1,8 +1,10 @@
 //! Does it to one instance after the other, some at once, and tells what became of each.
 
+use std::time::Duration;
+
 use futures_util::{StreamExt, stream};
 use indicatif::{ProgressBar, ProgressStyle};
-use tenure::Client;
+use tenure::{Client, ClientError, Handle};
 
 use super::{
     outcome::{Kind, Outcome, Tally},
@@ -16,6 +18,8 @@ use crate::{
 
 /// How many instances are steered at once.
 const AT_ONCE: usize = 16;
+/// How long Redis may be away while instances are steered; then it is said which were not.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// From how many on a bar shows how far it is.
 const MANY: usize = 50;
 
@@ -34,11 +38,12 @@ pub(crate) async fn work(
     targets: &[Target],
     answer: Answer,
 ) -> anyhow::Result<Exit> {
+    let client = client.clone().with_patience(PATIENCE);
     let bar = bar(targets.len(), order.verb.done());
     let mut tally = Tally::new();
     let mut outcomes = Vec::new();
     let mut steered = stream::iter(targets)
-        .map(|target| steer(client, order, target))
+        .map(|target| steer(&client, order, target))
         .buffered(AT_ONCE);
     while let Some(outcome) = steered.next().await {
         tally.add(&outcome);
@@ -86,25 +91,32 @@ fn bar(count: usize, done: &'static str) -> ProgressBar {
 }
 
 async fn steer(client: &Client, order: &Order, target: &Target) -> Outcome {
-    let (handle, is_found) = match target {
-        Target::Found { id, run } => (client.handle_on(id.clone(), *run), true),
-        Target::Named(id) => match client.handle(id).await {
-            Ok(handle) => (handle, false),
-            Err(error) => return Outcome::error(id, error),
-        },
-    };
-    let id = target.id();
-    let outcome = match handle.status().await {
-        Ok(status) if order.verb.is_so(status) => Outcome::already(status, id),
-        Ok(_) => match order.verb.apply(&handle, &order.reason, &order.actor).await {
-            Ok(()) => Outcome::done(&order.verb, id),
+    match target {
+        Target::Found { id, run } => {
+            let handle = client.handle_on(id.clone(), *run);
+            apply(order, &handle).await.of_filter()
+        }
+        Target::Named(id) => match named(client, order, id).await {
+            Ok(outcome) => outcome,
             Err(error) => Outcome::error(id, error),
         },
+    }
+}
+
+/// Looks first, to tell what was so already.
+async fn named(client: &Client, order: &Order, id: &str) -> Result<Outcome, ClientError> {
+    let handle = client.handle(id).await?;
+    let status = handle.status().await?;
+    if order.verb.is_so(status) {
+        return Ok(Outcome::already(status, id));
+    }
+    Ok(apply(order, &handle).await)
+}
+
+async fn apply(order: &Order, handle: &Handle) -> Outcome {
+    let id = handle.id().as_str();
+    match order.verb.apply(handle, &order.reason, &order.actor).await {
+        Ok(()) => Outcome::done(&order.verb, id),
         Err(error) => Outcome::error(id, error),
-    };
-    if is_found {
-        outcome.of_filter()
-    } else {
-        outcome
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use anyhow::Context;
 use crossterm::event::{Event, EventStream, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use futures_util::StreamExt;
 use ratatui::DefaultTerminal;
@@ -85,12 +86,14 @@ impl Screen {
             self.frozen.subscribe(),
             send.clone(),
         );
-        tokio::spawn(looking);
+        let mut looking = tokio::spawn(looking);
         let mut keys = EventStream::new();
         loop {
             terminal.draw(|frame| draw(frame, &self.model))?;
             tokio::select! {
                 () = stops.any() => return Ok(()),
+                // It ends before this loop by a panic alone.
+                ended = &mut looking => return ended.context("the screen gets no news any more"),
                 Some(news) = news.recv() => match news {
                     News::Look(look) => self.model.take(look),
                     News::Detail(detail) => self.model.detail = Some(detail),
