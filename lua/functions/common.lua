@@ -52,13 +52,15 @@ local function home(id, partitions)
   return crc % 16384 % partitions
 end
 
--- Where a call works: on one server without keys; on a cluster a key of a partition brings it to the right node.
+-- Where a call works (Redis says its version in scripts since 7.0, and has channels that stay on a node since then): on one server without keys; on a cluster a key of a partition brings it to the right node.
 local function place(keys, args)
   local ns, key = args[1], keys[1]
   local own = key and string.match(key, '^{' .. string.gsub(ns, '%p', '%%%0') .. ':(%d+)}:')
   if key and not own then fail('the key must be one of a partition of `%s`, such as {%s:0}:meta', ns, ns) end
   local about = redis.pcall('INFO', 'cluster')
-  local cluster = type(about) == 'string' and string.find(about, 'cluster_enabled:1', 1, true) ~= nil
+  -- Who may not ask and gives a key means a cluster: what is too careful there costs nothing but a poll here.
+  local cluster = key ~= nil
+  if type(about) == 'string' then cluster = string.find(about, 'cluster_enabled:1', 1, true) ~= nil end
   if cluster and not key then
     fail('this is a cluster: give the key of a partition, `… 1 {%s:0}:meta %s …`', ns, ns)
   end
@@ -66,7 +68,7 @@ local function place(keys, args)
   local count = tonumber(redis.call('HGET', meta, 'partitions'))
   if not count then fail('nothing is stored under the namespace `%s`: no worker or client has been here', ns) end
   return { ns = ns, own = tonumber(own), partitions = count, guard = cluster and '1' or '0',
-    publish = cluster and 'SPUBLISH' or 'PUBLISH' }
+    publish = cluster and redis.REDIS_VERSION_NUM and 'SPUBLISH' or 'PUBLISH' }
 end
 
 -- The same for one instance: its partition's prefix as well.

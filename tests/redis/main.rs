@@ -6,6 +6,7 @@ mod contract;
 mod cost;
 mod doctor;
 mod full;
+mod functions;
 mod life;
 mod making;
 mod proxy;
