@@ -52,7 +52,8 @@ struct Server {
 struct Report {
     /// The version that is installed now.
     installed: Option<String>,
-    /// The version that was there before.
+    /// The version that was there before it was replaced or removed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     before: Option<String>,
     /// What this program would install.
     ours: String,
@@ -89,7 +90,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
                 .await?;
             let report = Report {
                 installed: shown(found.as_ref()),
-                before: shown(found.as_ref()),
+                before: None,
                 ours,
             };
             let current = found.as_ref().is_some_and(|found| found.current);
