@@ -50,6 +50,8 @@ enum Command {
     Dead(commands::dead::Args),
     /// A live screen: states, throughput, queues, workers, the newest failures
     Top(commands::top::Args),
+    /// Lists the queues: how much waits, for how long, and who reads it
+    Queues(commands::queues::Args),
     /// Lists the workflows that workers have published
     Definitions(commands::definitions::Args),
     /// Makes one-liners of redis-cli: installs the functions of Tenure on a Redis 7
@@ -95,6 +97,7 @@ async fn main() -> ExitCode {
 async fn run(command: Command) -> anyhow::Result<Exit> {
     let done = match command {
         Command::Control(command) => return commands::control::run(command).await,
+        Command::Queues(args) => return commands::queues::run(args).await,
         Command::Top(args) => return commands::top::run(args).await,
         Command::Dead(args) => return commands::dead::run(args).await,
         Command::Workers(args) => return commands::workers::run(args).await,

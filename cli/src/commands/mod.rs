@@ -8,6 +8,7 @@ pub(crate) mod doctor;
 pub(crate) mod events;
 pub(crate) mod functions;
 pub(crate) mod list;
+pub(crate) mod queues;
 pub(crate) mod result;
 pub(crate) mod show;
 pub(crate) mod signal;

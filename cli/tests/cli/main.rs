@@ -8,6 +8,7 @@ mod functions;
 mod functions_stored;
 mod lists;
 mod payloads;
+mod queues;
 mod showing;
 mod starting;
 mod terminal;

@@ -73,7 +73,7 @@ fn close(order: &Order, tally: &Tally, meant: usize) {
         (1, 0) => {}
         (_, 0) => eprintln!("{}", tally.told(&order.verb)),
         (_, left) => eprintln!(
-            "{}; {left} were not tried any more: run it again",
+            "{}; the {left} behind are left or unknown too: run it again",
             tally.told(&order.verb)
         ),
     }

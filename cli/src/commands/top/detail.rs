@@ -2,8 +2,8 @@
 
 use tenure::{Client, store::Snapshot, time::Timestamp};
 
-use super::model::{Detail, Queue, Worker};
-use crate::moment;
+use super::model::{Detail, Worker};
+use crate::{commands::queues::Queue, moment};
 
 /// Of a ready list: what the row had no place for.
 pub(super) fn queue(queue: &Queue) -> Detail {
@@ -20,7 +20,7 @@ pub(super) fn queue(queue: &Queue) -> Detail {
         let age = queue.oldest.map(moment::span).unwrap_or_default();
         lines.push(format!("at its head {id}, task {task}, started {age} ago"));
     }
-    if queue.ready > 0 && queue.workers == 0 {
+    if queue.is_alone() {
         lines.push(String::new());
         lines.push("No worker has this definition and serves this queue: start one.".to_owned());
     }

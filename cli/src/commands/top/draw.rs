@@ -8,8 +8,8 @@ use ratatui::{
     widgets::{Block, Borders, Clear, Paragraph, Row, Sparkline, Table, TableState, Wrap},
 };
 
-use super::model::{Failure, Look, Model, Pane, Queue, Worker};
-use crate::{answer::cut, moment};
+use super::model::{Failure, Look, Model, Pane, Worker};
+use crate::{answer::cut, commands::queues::Queue, moment};
 
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);
@@ -267,7 +267,7 @@ impl Part {
 }
 
 fn queue(queue: &Queue) -> Cells {
-    let is_alone = queue.ready > 0 && queue.workers == 0;
+    let is_alone = queue.is_alone();
     let note = if is_alone { "no worker" } else { "" };
     let texts = vec![
         cut(&queue.queue, 16),

@@ -1,15 +1,14 @@
 //! Looks at an installation, with reads that cost the same however much there is.
 
-use std::collections::BTreeMap;
-
 use tenure::{
     Client, ClientError, Status,
-    ids::{DefinitionHash, ListName, Partition, WorkflowName},
-    store::{Counts, ListRecord, Place, Store, Summary, WorkerRecord},
+    ids::Partition,
+    store::{Counts, Place, Store, Summary, WorkerRecord},
     time::Timestamp,
 };
 
-use super::model::{Failure, Look, Queue, States, Worker};
+use super::model::{Failure, Look, States, Worker};
+use crate::commands::queues::{Names, read};
 
 /// Over how many seconds the throughput is measured.
 const WINDOW: i64 = 5;
@@ -23,7 +22,7 @@ pub(super) struct Looker {
     client: Client,
     /// How many instances had failed when the newest failures were read, and these.
     failures: Option<(usize, Vec<Failure>)>,
-    workflows: BTreeMap<DefinitionHash, WorkflowName>,
+    names: Names,
 }
 
 impl Looker {
@@ -31,7 +30,7 @@ impl Looker {
         Self {
             client,
             failures: None,
-            workflows: BTreeMap::new(),
+            names: Names::default(),
         }
     }
 
@@ -48,52 +47,16 @@ impl Looker {
             counts.add(here);
         }
         let workers = self.client.workers().await?;
-        let lists = by_name(self.client.lists().await?);
-        self.learn(&lists).await?;
-        let queues = lists.iter().map(|list| self.queue(list, &workers, at));
-        let queues = queues.filter(|q| q.ready + q.parked + q.workers > 0);
+        let queues = read(&self.client, &mut self.names, &workers, at).await?;
         Ok(Look {
             at,
             states: states(&counts),
             completed: completed as f64 / WINDOW as f64,
             failed: failed as f64 / WINDOW as f64,
-            queues: queues.collect(),
+            queues,
             workers: workers.iter().map(|w| worker(w, at)).collect(),
             failures: self.newest(&*store, &counts).await?,
         })
-    }
-
-    /// The names of definitions that were not known yet.
-    async fn learn(&mut self, lists: &[ListRecord]) -> Result<(), ClientError> {
-        let known = |list: &ListRecord| self.workflows.contains_key(&list.list.definition);
-        if lists.iter().all(known) {
-            return Ok(());
-        }
-        let definitions = self.client.definitions().await?.into_iter();
-        self.workflows = definitions.map(|d| (d.hash, d.workflow)).collect();
-        Ok(())
-    }
-
-    fn queue(&self, record: &ListRecord, workers: &[WorkerRecord], now: Timestamp) -> Queue {
-        let ListName { queue, definition } = &record.list;
-        let reads = |worker: &&WorkerRecord| {
-            let has = worker.definitions.iter().any(|(_, d)| d == definition);
-            has && worker.queues.contains(queue) && !worker.draining
-        };
-        let workflow = self.workflows.get(definition);
-        Queue {
-            queue: queue.to_string(),
-            workflow: workflow.map_or_else(|| "unknown".to_owned(), ToString::to_string),
-            definition: definition.to_string(),
-            ready: record.ready,
-            oldest: record.head_created_at.map(|at| now.since(at)),
-            head: record
-                .head
-                .as_ref()
-                .map(|(id, task)| (id.to_string(), task.to_string())),
-            parked: record.parked,
-            workers: workers.iter().filter(reads).count(),
-        }
     }
 
     /// The newest failures: read again only when their number has changed.
@@ -154,31 +117,6 @@ pub(super) async fn ended_since(
         }
     }
     Ok(total - low)
-}
-
-/// The lists of all partitions, those of one name as one.
-fn by_name(lists: Vec<(Partition, ListRecord)>) -> Vec<ListRecord> {
-    let mut named: BTreeMap<ListName, ListRecord> = BTreeMap::new();
-    for (_, list) in lists {
-        match named.get_mut(&list.list) {
-            None => {
-                named.insert(list.list.clone(), list);
-            }
-            Some(known) => {
-                known.ready += list.ready;
-                // A worker parks in all partitions.
-                known.parked = known.parked.max(list.parked);
-                let is_older = match (list.head_created_at, known.head_created_at) {
-                    (Some(new), Some(known)) => new < known,
-                    (new, _) => new.is_some(),
-                };
-                if is_older {
-                    (known.head, known.head_created_at) = (list.head, list.head_created_at);
-                }
-            }
-        }
-    }
-    named.into_values().collect()
 }
 
 fn states(counts: &Counts) -> States {

@@ -4,6 +4,8 @@ use std::{cmp::Reverse, collections::VecDeque, time::Duration};
 
 use tenure::time::Timestamp;
 
+use crate::commands::queues::Queue;
+
 /// How many looks the curve of the throughput remembers.
 const REMEMBERED: usize = 120;
 
@@ -32,22 +34,6 @@ pub(super) struct States {
     pub(super) failed: usize,
     pub(super) cancelled: usize,
     pub(super) terminated: usize,
-}
-
-/// A ready list: the tasks of one definition in one queue.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Queue {
-    pub(super) queue: String,
-    pub(super) workflow: String,
-    pub(super) definition: String,
-    pub(super) ready: usize,
-    /// How long ago the instance at its head was started.
-    pub(super) oldest: Option<Duration>,
-    /// Instance and task at its head.
-    pub(super) head: Option<(String, String)>,
-    pub(super) parked: usize,
-    /// How many workers read it.
-    pub(super) workers: usize,
 }
 
 /// A worker, as it said itself.
@@ -293,12 +279,6 @@ impl Model {
                 .failures
                 .sort_by_key(|f| (f.workflow.clone(), f.task.clone(), Reverse(f.at))),
         }
-    }
-}
-
-impl Queue {
-    fn name(&self) -> String {
-        format!("{} {} {}", self.queue, self.workflow, self.definition)
     }
 }
 

@@ -3,9 +3,10 @@ use std::time::Duration;
 use ratatui::{Terminal, backend::TestBackend, buffer::Buffer, style::Modifier};
 use tenure::time::Timestamp;
 
+use crate::commands::queues::Queue;
 use crate::commands::top::{
     draw::draw,
-    model::{Detail, Failure, Look, Model, Press, Queue, States, Worker},
+    model::{Detail, Failure, Look, Model, Press, States, Worker},
     plain, text,
 };
 

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use crate::commands::top::model::{Failure, Look, Model, Pane, Press, Queue, Wish};
+use crate::commands::queues::Queue;
+use crate::commands::top::model::{Failure, Look, Model, Pane, Press, Wish};
 
 fn queue(name: &str, ready: usize, oldest: u64) -> Queue {
     Queue {
