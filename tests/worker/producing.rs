@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tenure::{
-    client::{Client, ClientError, Start, StartMeta},
+    client::{Client, ClientError, Handle, Start, StartMeta},
     codec,
     ids::{InstanceId, WorkflowName},
     store::{IdPolicy, Inspect, Status, Store, memory::MemoryStore},
@@ -388,6 +388,20 @@ async fn a_producer_that_has_only_the_name_starts_what_a_worker_published() {
     let handle = client.start_named(&name, input).id("named").await.unwrap();
     let bytes = handle.result_bytes_within(SOON).await.unwrap();
     assert_eq!(codec::decode::<u32>(&bytes).unwrap(), 11);
+    assert!(!handle.was_there());
+    let again = |id: &str| {
+        Start::new(codec::encode(&12).unwrap())
+            .id(id)
+            .if_exists(IdPolicy::UseExisting)
+    };
+    let many = client
+        .start_many_named(&name, ["named", "other"].map(again))
+        .await;
+    let many: Vec<Handle> = many.into_iter().collect::<Result<_, _>>().unwrap();
+    assert_eq!([many[0].was_there(), many[1].was_there()], [true, false]);
+    assert_eq!(many[0].run(), handle.run());
+    let bytes = many[1].result_bytes_within(SOON).await.unwrap();
+    assert_eq!(codec::decode::<u32>(&bytes).unwrap(), 12);
     let snapshot = handle.snapshot().await.unwrap();
     assert!(snapshot.tasks.contains_key(&task("a")));
 }

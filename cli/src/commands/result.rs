@@ -94,11 +94,11 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
         io::stdout().lock().write_all(&result?)?;
         return Ok(Exit::Done);
     }
-    tell(&handle, result, args.answer)
+    tell(&handle, result, args.answer).await
 }
 
 /// Prints a result, or says why there is none.
-pub(crate) fn tell(
+pub(crate) async fn tell(
     handle: &Handle,
     result: Result<Bytes, ClientError>,
     answer: Answer,
@@ -125,7 +125,11 @@ pub(crate) fn tell(
             Ok(Exit::Done)
         }
         Err(error) => {
-            if let (true, Some(status)) = (answer.json, ending(&error)) {
+            let status = match &error {
+                ClientError::TimedOut { .. } => Some(handle.status().await?.as_str()),
+                error => ending(error),
+            };
+            if let (true, Some(status)) = (answer.json, status) {
                 let told = told(status, None, Some(error.to_string()));
                 line(&serde_json::to_string_pretty(&told)?)?;
             }
@@ -140,7 +144,6 @@ fn ending(error: &ClientError) -> Option<&'static str> {
         ClientError::Failed { .. } => Some("failed"),
         ClientError::Cancelled { .. } => Some("cancelled"),
         ClientError::Terminated { .. } => Some("terminated"),
-        ClientError::TimedOut { .. } => Some("running"),
         _ => None,
     }
 }

@@ -12,9 +12,9 @@
 //! | text that is no UTF-8 | `{"$string": "<base64>"}` |
 //! | other maps: a key that is no text, a key that comes twice, one single key that begins with `$` | `{"$map": [[key, value], …]}` |
 //!
-//! What is read from JSON follows the same table, so that what was shown can be given back: the same value, written in the
+//! docs/payloads.md has the same table. What is read from JSON follows the same table, so that what was shown can be given back: the same value, written in the
 //! shortest MessagePack (which is how Tenure's clients write it; a 32-bit float comes back as one of 64 bits). A whole
-//! number that fits 64 bits may be given as it is. An object with one single key that begins with `$` and is not in the
+//! number that fits 64 bits may be given as it is; another one is refused, where serde_json would round it. An object with one single key that begins with `$` and is not in the
 //! table is refused. Both ways end at [`MAX_DEPTH`] levels.
 
 mod read;

@@ -76,6 +76,21 @@ fn what_json_cannot_hold_is_marked() {
 }
 
 #[test]
+fn the_table_for_users_is_that_of_this_module() {
+    let module = include_str!("mod.rs")
+        .lines()
+        .filter_map(|line| line.strip_prefix("//! "));
+    let table: Vec<&str> = module.filter(|line| line.starts_with('|')).collect();
+    let page = include_str!("../../../docs/payloads.md");
+    assert_eq!(
+        page.lines()
+            .filter(|line| line.starts_with('|'))
+            .collect::<Vec<_>>(),
+        table
+    );
+}
+
+#[test]
 fn floats_stay_floats() {
     for number in [
         1.0,
@@ -117,6 +132,21 @@ fn integers_are_read_as_they_are_given() {
         json!({"$int": u64::MAX.to_string()})
     );
     assert_eq!(&from_json(&json!({"$int": "-1"})).unwrap()[..], b"\xff");
+    parse("[-9223372036854775808, 1e19, 18446744073709551616.0, \"99999999999999999999\"]")
+        .unwrap();
+    for number in ["18446744073709551616", "-9223372036854775809"] {
+        for text in [
+            number,
+            &format!("{{\"a\\\"\": [1, {number}]}}"),
+            &format!("[{number} ]"),
+        ] {
+            let said = parse(text).expect_err("would be rounded").to_string();
+            assert!(
+                said.starts_with(&format!("`{number}` is a whole number that does not fit")),
+                "{said}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tenure::{Client, RetryPolicy, Workflow};
+use tenure::{Client, RetryPolicy, TaskContext, Workflow};
 
 use crate::world::{World, publish, stop, until};
 
@@ -374,4 +374,60 @@ async fn an_instance_of_an_unpublished_definition_is_shown_without_its_graph() {
     let shown = world.ok(&["show", "n"]);
     assert!(shown.contains("graph\n  not known: definition "), "{shown}");
     assert_eq!(world.ok_json(&["show", "n"])["graph"], Value::Null);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_tasks_say_and_share_and_who_steered_is_shown() {
+    let world = World::new();
+    let talk = Workflow::builder("talk")
+        .task("say", async |ctx: TaskContext, n: u64| {
+            ctx.progress(&"half")?;
+            ctx.set("total", &n).await?;
+            anyhow::Ok(n)
+        })
+        .await_signal::<()>("word")
+        .build()
+        .expect("a workflow");
+    publish(&world, &talk).await;
+    let worker = world.worker(&talk).await;
+    world.ok(&["start", "talk", "--id=t", "--input=7"]);
+    until("it waits", async || {
+        world.ok(&["show", "t"]).contains("waits for signal word")
+    })
+    .await;
+    world.ok(&["pause", "t", "--reason=lunch", "--actor=ada"]);
+    let shown = world.ok(&["show", "t"]);
+    assert!(
+        shown.starts_with("`t` is paused by ada (lunch), started "),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("\n  steered     pause by ada: lunch\n"),
+        "{shown}"
+    );
+    assert!(shown.contains("\n  progress    say: \"half\"\n"), "{shown}");
+    assert!(shown.contains("\n  set         total: 7\n"), "{shown}");
+    assert!(!shown.contains("results"), "{shown}");
+    let full = world.ok(&["show", "t", "--full"]);
+    assert!(full.contains("\nresults\n  say  7\n"), "{full}");
+    let json = world.ok_json(&["show", "t", "--full"]);
+    assert_eq!(json["values"]["out:say"], json!({"bytes": 1, "value": 7}));
+    assert_eq!(
+        json["control"],
+        json!({"what": "pause", "by": "ada", "reason": "lunch"})
+    );
+    stop(worker).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_payload_that_is_garbage_is_shown_as_such() {
+    let world = World::new();
+    publish(&world, &even()).await;
+    world.ok(&["start", "even", "--id=g", "--input=1"]);
+    let () = world
+        .redis
+        .run(&["HSET", "{tenure:0}:instance:g", "input", "\u{1}\u{2}"]);
+    let shown = world.ok(&["show", "g"]);
+    let said = "  input       2 bytes that cannot be read: not MessagePack: the value ends at byte 1, and 1 more follow";
+    assert!(shown.contains(said), "{shown}");
 }

@@ -8,7 +8,10 @@ use tenure::{
     store::{Inspect, Store},
 };
 
-use crate::world::{Said, World, publish, stop, until};
+use crate::{
+    terminal::Terminal,
+    world::{Said, World, publish, stop, until},
+};
 
 /// Doubles numbers, and fails at others than those.
 fn double() -> Workflow<Value, i64> {
@@ -288,6 +291,19 @@ async fn thousands_are_started_in_few_calls() {
         .await
         .expect("counts");
     assert_eq!(counts.ready.values().sum::<usize>(), 5000);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_person_sees_how_far_a_file_is() {
+    let world = World::new();
+    publish(&world, &double()).await;
+    let file = world.redis.dir().join("some.jsonl");
+    std::fs::write(&file, "{}\n".repeat(3000)).expect("a file");
+    let mut terminal =
+        Terminal::run(world.command(&["start", "double", "--from", &file.display().to_string()]));
+    terminal.until_shown("/3000 started").await;
+    terminal.until_shown("3000 started\r\n").await;
+    assert_eq!(terminal.code().await, Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

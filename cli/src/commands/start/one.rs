@@ -24,7 +24,7 @@ pub(super) async fn run(client: &Client, args: &Args, input: Bytes) -> anyhow::R
     let handle = start.await?;
     if args.wait.is_wanted() {
         let result = args.wait.of(&handle).await;
-        return result::tell(&handle, result, args.answer);
+        return result::tell(&handle, result, args.answer).await;
     }
     let told = Told {
         id: handle.id().to_string(),
