@@ -119,7 +119,7 @@ async fn an_input_of_16_mib_holds_up_no_other_call() {
 }
 
 /// While the large payload is stuck on its way, everybody else's calls are answered.
-async fn others_go_on(store: &RedisStore, proxy: &Proxy) {
+pub(crate) async fn others_go_on(store: &RedisStore, proxy: &Proxy) {
     crate::trouble::until(async || proxy.is_holding()).await;
     for i in 0..20 {
         let small = start(

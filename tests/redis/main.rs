@@ -1,6 +1,8 @@
 //! The store on a real Redis: each test has a server of its own.
 
 mod access;
+mod bounds;
+mod busy;
 mod cluster;
 mod contract;
 mod cost;

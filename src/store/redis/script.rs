@@ -17,6 +17,9 @@ use crate::error::StoreError;
 /// The first and the longest pause before a call is repeated that met a moment of the server.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(200));
 
+/// A payload so many times as long as a script dwarfs it.
+const DWARFS: usize = 20;
+
 /// A script with the name it has in errors.
 pub(super) struct Named {
     pub(super) name: &'static str,
@@ -159,6 +162,10 @@ enum Work<'a> {
 impl Work<'_> {
     async fn on(self, wire: &mut Wire) -> Result<Value, RedisError> {
         match self {
+            // A payload that dwarfs the script is not sent in vain to a server that may not know it.
+            Self::Script(script, args) if args.payload > DWARFS * script.text.len() => {
+                args.command("EVAL", script.text).query_async(wire).await
+            }
             Self::Script(script, args) => {
                 let by_hash = args.command("EVALSHA", script.script.get_hash());
                 match by_hash.query_async(wire).await {
