@@ -25,7 +25,10 @@ async fn queues_tell_what_waits_and_that_nobody_reads_it() {
         (&queue["queue"], &queue["ready"]),
         (&"slow".into(), &3.into())
     );
-    assert_eq!(queue["workflow"], "unknown", "no worker has published it");
+    assert_eq!(
+        queue["workflow"], "import",
+        "though no worker has published it"
+    );
     assert_eq!(
         queue["head"],
         serde_json::json!({ "id": "i-1", "task": "fetch" })

@@ -36,16 +36,26 @@ impl Queue {
     }
 }
 
-/// The names of definitions: read again when one is met that is not known.
+/// The names of definitions, as far as they were met: those that are not known are asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Names(BTreeMap<DefinitionHash, WorkflowName>);
 
 impl Names {
     async fn learn(&mut self, client: &Client, lists: &[ListRecord]) -> Result<(), ClientError> {
         let is_known = |list: &ListRecord| self.0.contains_key(&list.list.definition);
-        if !lists.iter().all(is_known) {
-            let definitions = client.definitions().await?.into_iter();
-            self.0 = definitions.map(|d| (d.hash, d.workflow)).collect();
+        if lists.iter().all(is_known) {
+            return Ok(());
+        }
+        let published = client.definitions().await?.into_iter();
+        self.0.extend(published.map(|d| (d.hash, d.workflow)));
+        // No worker has published the others yet: what waits in their lists says whose they are.
+        for list in lists {
+            if let Some((id, _)) = &list.head
+                && !self.0.contains_key(&list.list.definition)
+                && let Some(header) = client.store().header(id).await?
+            {
+                self.0.insert(header.definition, header.workflow);
+            }
         }
         Ok(())
     }

@@ -167,7 +167,7 @@ fn panes(frame: &mut Frame<'_>, area: Rect, model: &Model, look: &Look) {
         head: &[
             "QUEUE", "WORKFLOW", "READY", "OLDEST", "WORKERS", "PARKED", "",
         ],
-        widths: &[16, 24, 8, 10, 7, 6, 10],
+        widths: &[16, 40, 8, 10, 7, 6, 10],
     };
     pane.draw(frame, queues, model, rows);
     let rows = look.workers.iter().map(worker).collect();

@@ -52,13 +52,13 @@ async fn what_ended_since_a_time_is_counted_in_small_and_in_large() {
 }
 
 #[tokio::test]
-async fn a_definition_that_no_worker_has_published_has_no_name() {
+async fn a_definition_that_no_worker_has_published_is_known_by_what_waits() {
     let client = Client::new(MemoryStore::new());
     let mut looker = Looker::new(client.clone());
-    end(&client, "a", 1).await;
+    client.start(&flow(), 1).id("a").await.expect("a start");
     let look = looker.look().await.expect("a look");
     assert_eq!(look.queues.len(), 1);
-    assert_eq!((look.queues[0].workers, look.states.terminated), (0, 1));
-    assert_eq!(look.queues[0].workflow, "unknown");
+    assert_eq!((look.queues[0].workers, look.states.ready), (0, 1));
+    assert_eq!(look.queues[0].workflow, "flow");
     assert!(look.failures.is_empty());
 }
