@@ -7,10 +7,11 @@ use std::{
         Arc,
         atomic::{AtomicU32, Ordering},
     },
+    time::Duration,
 };
 
 use serde_json::{Value, json};
-use tenure::{Client, Status, TaskError, Workflow};
+use tenure::{Client, Start, Status, TaskError, Workflow};
 
 use crate::{
     terminal::Terminal,
@@ -192,6 +193,46 @@ fn what_contradicts_itself_is_refused_before_anything_is_done() {
         assert_eq!(said.code, 2, "{args:?}: {said:?}");
         assert!(said.err.contains(hint), "{args:?}: {said:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_id_that_is_none_does_not_stop_the_others() {
+    let world = World::new();
+    let client = held(&world, &["a", "b"]).await;
+    let said = world.run(&["cancel", "a", "no\u{1}id", "b", "--json"]);
+    assert_eq!(said.code, 2, "{said:?}");
+    let kinds: Vec<String> = outcomes(&said).into_iter().map(|(_, kind)| kind).collect();
+    assert_eq!(kinds, ["done", "failed", "done"]);
+    assert_eq!(status(&client, "b").await, Status::Cancelled);
+    let away = ["cancel", "a", "--redis", "redis://127.0.0.1:1"];
+    assert_eq!(world.run(&away).code, 5);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_filter_finds_all_while_workers_move_them_and_what_ended_is_no_fault() {
+    let world = World::new();
+    let slow = Workflow::builder("slow")
+        .task("first", async |n: u32| anyhow::Ok(n))
+        .delay("rest", Duration::from_millis(20))
+        .task("second", async |n: u32| anyhow::Ok(n))
+        .await_signal::<u32>("go")
+        .build()
+        .expect("a workflow");
+    let worker = world.worker(&slow).await;
+    let client = Client::new(world.store().await);
+    let starts = (0..400).map(|n| Start::new(n).id(format!("s-{n}")));
+    let started = client.start_many(&slow, starts).await;
+    assert!(started.iter().all(Result::is_ok));
+    until("the command finds nothing more", async || {
+        let said = world.run(&["cancel", "--workflow", "slow", "--yes"]);
+        assert_eq!(said.code, 0, "{said:?}");
+        said.err.contains("no instance to cancel")
+    })
+    .await;
+    let counts = client.counts().await.expect("counts");
+    assert_eq!(counts.finished.get(&Status::Cancelled), Some(&400));
+    worker.shutdown();
+    worker.join().await.expect("its end");
 }
 
 /// Reserves, and fails to charge as long as it is told to; counts how often each was done.

@@ -21,23 +21,34 @@ use crate::{actor, answer::Answer, connect::Connection, exit::Exit};
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
     /// Cancels instances: they end at once, running tasks are told and their results refused
-    #[command(after_help = CANCEL)]
+    #[command(after_help = help(CANCEL))]
     Cancel(Args),
     /// Terminates instances: as cancel, for operators; nothing of them goes on
-    #[command(after_help = TERMINATE)]
+    #[command(after_help = help(TERMINATE))]
     Terminate(Args),
     /// Pauses instances: no task of theirs begins until they are resumed
-    #[command(after_help = PAUSE)]
+    #[command(after_help = help(PAUSE))]
     Pause(Args),
     /// Lets paused instances go on
-    #[command(after_help = RESUME)]
+    #[command(after_help = help(RESUME))]
     Resume(Args),
     /// Brings instances that failed back to life, at the task that failed
-    #[command(after_help = RETRY)]
+    #[command(after_help = help(RETRY))]
     Retry(RetryArgs),
     /// Deletes instances that are over, with all that is stored of them
-    #[command(after_help = DELETE)]
+    #[command(after_help = help(DELETE))]
     Delete(DeleteArgs),
+}
+
+/// What all of them have in common.
+const EXIT: &str = "\
+Each instance has a line that says what became of it; one that cannot be steered does not stop the others. The exit code is
+that of the worst: 0 done, or so already; 3 there is no such instance; 4 refused; 5 Redis does not answer,
+and the rest was left. What a filter names is counted and shown first, then it asks; without a terminal it does nothing
+unless --yes is given (2), and after a no it ends with 1. Of those, instances that ended or went meanwhile are skipped, which is no fault.";
+
+fn help(examples: &str) -> String {
+    format!("{examples}\n\n{EXIT}")
 }
 
 const CANCEL: &str = "\
