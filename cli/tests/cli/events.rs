@@ -116,6 +116,23 @@ async fn changes_are_told_in_json_and_as_many_as_were_wanted() {
     assert!(end.success(), "{end:?}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_broken_connection_is_told_where_changes_may_have_been_missed() {
+    let mut world = World::new();
+    let mut told = Listening::begin(&world, &["events"], |line| line.contains("probe-")).await;
+    world.redis.stop();
+    world.redis.restart();
+    let missed = "-- changes may have been missed here: the connection was broken";
+    while told.next() != missed {}
+    let mut json = Listening::begin(&world, &["events", "--json"], |line| {
+        line.contains("probe-")
+    })
+    .await;
+    world.redis.stop();
+    world.redis.restart();
+    while json.next() != r#"{"missed":true,"events":null}"# {}
+}
+
 #[test]
 fn listening_ends_in_time() {
     let world = World::new();
