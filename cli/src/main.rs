@@ -62,6 +62,8 @@ enum Command {
     Result(commands::result::Args),
     /// Sends a signal to an instance
     Signal(commands::signal::Args),
+    /// Says why an instance does not move, and what can be done
+    Why(commands::why::Args),
     /// Shows all of an instance: its tasks with their errors, its graph, what it began with and resulted in
     Show(commands::show::Args),
     /// Lists instances, or counts them
@@ -106,6 +108,7 @@ async fn run(command: Command) -> anyhow::Result<Exit> {
         Command::Start(args) => return commands::start::run(args).await,
         Command::Result(args) => return commands::result::run(args).await,
         Command::Signal(args) => return commands::signal::run(args).await,
+        Command::Why(args) => return commands::why::run(args).await,
         Command::Show(args) => return commands::show::run(args).await,
         Command::List(args) => return commands::list::run(args).await,
         Command::Events(args) => return commands::events::run(args).await,

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -149,6 +149,17 @@ pub trait Inspect: Send + Sync {
     /// The connection's.
     async fn now(&self) -> Result<Timestamp, StoreError>;
 
+    /// When a worker last sent a heartbeat to a partition; `None` if none of its heartbeats holds any more: it stopped, or
+    /// it has just begun.
+    ///
+    /// # Errors
+    /// The connection's.
+    async fn presence(
+        &self,
+        partition: Partition,
+        worker: &WorkerId,
+    ) -> Result<Option<Presence>, StoreError>;
+
     /// Who holds the claim key of a task, and for how long, in milliseconds; `None` if there is no key.
     ///
     /// # Errors
@@ -158,6 +169,31 @@ pub trait Inspect: Send + Sync {
         id: &InstanceId,
         task: &TaskName,
     ) -> Result<Option<(WorkerId, u64)>, StoreError>;
+}
+
+/// What is known of a worker by its last heartbeat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Presence {
+    /// For how long it is believed to live from then on: its claims hold as long, and it sends three in this time.
+    pub ttl: Duration,
+    /// How long ago it was.
+    pub heard: Duration,
+}
+
+impl Presence {
+    /// From milliseconds.
+    pub(crate) fn of(ttl: u64, left: u64) -> Self {
+        Self {
+            ttl: Duration::from_millis(ttl),
+            heard: Duration::from_millis(ttl.saturating_sub(left)),
+        }
+    }
+
+    /// Whether a heartbeat is missing: the worker is dead, stopped or cannot reach the store.
+    #[must_use]
+    pub fn is_overdue(&self) -> bool {
+        self.heard > self.ttl / 2
+    }
 }
 
 /// The few fields that decide about waiting for an instance.

@@ -19,8 +19,8 @@ use bytes::Bytes;
 
 pub use self::{
     inspect::{
-        ControlRecord, Counts, EarlySignal, Finished, Header, Inspect, JoinRecord, Snapshot,
-        WaitRecord,
+        ControlRecord, Counts, EarlySignal, Finished, Header, Inspect, JoinRecord, Presence,
+        Snapshot, WaitRecord,
     },
     listing::{
         Announcement, DefinitionRecord, Found, ListRecord, Place, Position, Scan, Summaries,

@@ -13,7 +13,7 @@ use crate::{
     store::{
         Announcement, ClaimReply, ClaimRequest, ControlReply, ControlRequest, Counts,
         DefinitionRecord, ErrorRecord, ExtendRequest, Finished, Header, Held, Hint, Hints, Inspect,
-        IntoStore, ListRecord, NoteReply, NoteRequest, Place, Position, ReleaseReply,
+        IntoStore, ListRecord, NoteReply, NoteRequest, Place, Position, Presence, ReleaseReply,
         ReleaseRequest, RetryRequest, Scan, SettleReply, SettleRequest, SignalReply, SignalRequest,
         Snapshot, StartItem, StartReply, Status, StatusEvents, Store, StoreError, Summaries,
         TickReply, TickRequest, WorkerRecord,
@@ -422,6 +422,17 @@ impl Inspect for FaultyStore {
     async fn now(&self) -> Result<Timestamp, StoreError> {
         self.read(sending!(|store| async move { store.now().await }))
             .await
+    }
+
+    async fn presence(
+        &self,
+        partition: Partition,
+        worker: &WorkerId,
+    ) -> Result<Option<Presence>, StoreError> {
+        self.read(sending!(|store, worker| async move {
+            store.presence(partition, &worker).await
+        }))
+        .await
     }
 
     async fn claim_key(

@@ -20,10 +20,10 @@ use tenure::{
     store::{
         Announcement, ClaimReply, ClaimRequest, ControlReply, ControlRequest, Counts,
         DefinitionRecord, ErrorRecord, ExtendRequest, Finished, Header, Held, Hints, Inspect,
-        ListRecord, NoteReply, NoteRequest, Place, Position, ReleaseReply, ReleaseRequest,
-        RetryRequest, Scan, SettleReply, SettleRequest, Settlement, SignalReply, SignalRequest,
-        Snapshot, StartItem, StartReply, Status, StatusEvents, Store, StoreError, Summaries,
-        TickReply, TickRequest, Verdict, WorkerRecord, memory::MemoryStore,
+        ListRecord, NoteReply, NoteRequest, Place, Position, Presence, ReleaseReply,
+        ReleaseRequest, RetryRequest, Scan, SettleReply, SettleRequest, Settlement, SignalReply,
+        SignalRequest, Snapshot, StartItem, StartReply, Status, StatusEvents, Store, StoreError,
+        Summaries, TickReply, TickRequest, Verdict, WorkerRecord, memory::MemoryStore,
     },
     time::Timestamp,
 };
@@ -364,6 +364,14 @@ impl Inspect for Flaky {
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
         self.inner.now().await
+    }
+
+    async fn presence(
+        &self,
+        partition: Partition,
+        worker: &WorkerId,
+    ) -> Result<Option<Presence>, StoreError> {
+        self.inner.presence(partition, worker).await
     }
 
     async fn claim_key(

@@ -14,4 +14,5 @@ pub(crate) mod show;
 pub(crate) mod signal;
 pub(crate) mod start;
 pub(crate) mod top;
+pub(crate) mod why;
 pub(crate) mod workers;

@@ -15,4 +15,5 @@ mod starting;
 mod starting_many;
 mod terminal;
 mod top;
+mod why;
 mod world;

@@ -13,7 +13,7 @@ use crate::{
     ids::{InstanceId, ListName, Partition, RunId, TaskName, Ticket, ValueField, WorkerId},
     store::{
         Counts, DefinitionRecord, ErrorRecord, Finished, Header, Inspect, ListRecord, Place,
-        Position, Scan, Snapshot, Status, StoreError, Summaries, WorkerRecord,
+        Position, Presence, Scan, Snapshot, Status, StoreError, Summaries, WorkerRecord,
     },
     time::Timestamp,
 };
@@ -203,6 +203,19 @@ impl Inspect for MemoryStore {
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
         Ok(self.clock.now())
+    }
+
+    async fn presence(
+        &self,
+        partition: Partition,
+        worker: &WorkerId,
+    ) -> Result<Option<Presence>, StoreError> {
+        self.look(partition, |share, now| {
+            let heard = share.presence.get(worker)?;
+            let (ttl, left) = (*heard.get(now)?, heard.left(now)?);
+            let positive = |millis| u64::try_from(millis).unwrap_or(0);
+            Some(Presence::of(positive(ttl), positive(left)))
+        })
     }
 
     async fn claim_key(

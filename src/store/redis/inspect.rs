@@ -12,7 +12,7 @@ use crate::{
     codec,
     error::StoreError,
     ids::{InstanceId, ListName, Partition, RunId, TaskName, Ticket, ValueField, WorkerId},
-    store::{Counts, ErrorRecord, Finished, Header, Status},
+    store::{Counts, ErrorRecord, Finished, Header, Presence, Status},
     time::Timestamp,
 };
 
@@ -249,6 +249,21 @@ impl Inner {
     pub(super) async fn now(&self) -> Result<Timestamp, StoreError> {
         let (seconds, micros): (i64, i64) = self.command("now", &redis::cmd("TIME")).await?;
         Ok(Timestamp::from_millis(seconds * 1000 + micros / 1000))
+    }
+
+    pub(super) async fn presence(
+        &self,
+        partition: Partition,
+        worker: &WorkerId,
+    ) -> Result<Option<Presence>, StoreError> {
+        let key = self.keys_of(partition)?.worker(worker);
+        let mut pipe = redis::pipe();
+        pipe.cmd("GET").arg(&key).cmd("PTTL").arg(&key);
+        let (ttl, left): (Option<String>, i64) = self.pipeline("presence", &pipe).await?;
+        let ttl = ttl.and_then(|ttl| ttl.parse().ok());
+        Ok(ttl
+            .zip(u64::try_from(left).ok())
+            .map(|(ttl, left)| Presence::of(ttl, left)))
     }
 
     pub(super) async fn claim_key(

@@ -52,10 +52,10 @@ use crate::{
     store::{
         Announcement, ClaimReply, ClaimRequest, ControlReply, ControlRequest, Counts,
         DefinitionRecord, ErrorRecord, ExtendRequest, Finished, Header, Held, Hints, Inspect,
-        ListRecord, NoteReply, NoteRequest, Place, Position, ReleaseReply, ReleaseRequest,
-        RetryRequest, Scan, SettleReply, SettleRequest, SignalReply, SignalRequest, Snapshot,
-        StartItem, StartReply, Status, StatusEvents, Store, Summaries, TickReply, TickRequest,
-        WorkerRecord, types::Bounds,
+        ListRecord, NoteReply, NoteRequest, Place, Position, Presence, ReleaseReply,
+        ReleaseRequest, RetryRequest, Scan, SettleReply, SettleRequest, SignalReply, SignalRequest,
+        Snapshot, StartItem, StartReply, Status, StatusEvents, Store, Summaries, TickReply,
+        TickRequest, WorkerRecord, types::Bounds,
     },
     time::Timestamp,
 };
@@ -416,6 +416,14 @@ impl Inspect for RedisStore {
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
         self.0.now().await
+    }
+
+    async fn presence(
+        &self,
+        partition: Partition,
+        worker: &WorkerId,
+    ) -> Result<Option<Presence>, StoreError> {
+        self.0.presence(partition, worker).await
     }
 
     async fn claim_key(

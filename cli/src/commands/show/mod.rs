@@ -2,7 +2,7 @@
 
 mod follow;
 mod json;
-mod picture;
+pub(crate) mod picture;
 mod tasks;
 mod text;
 mod tree;

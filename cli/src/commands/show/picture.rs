@@ -22,31 +22,33 @@ const CLAIMS: usize = 32;
 
 /// An instance, as it is.
 #[derive(Debug)]
-pub(super) struct Picture {
-    pub(super) id: String,
-    pub(super) now: Timestamp,
-    pub(super) snapshot: Snapshot,
-    pub(super) meta: StartMeta,
+pub(crate) struct Picture {
+    pub(crate) id: String,
+    pub(crate) now: Timestamp,
+    pub(crate) snapshot: Snapshot,
+    pub(crate) meta: StartMeta,
     /// Oldest first.
-    pub(super) errors: Vec<ErrorRecord>,
+    pub(crate) errors: Vec<ErrorRecord>,
     /// Why there is no graph, if there is none.
-    pub(super) graph: Result<Graph, String>,
-    pub(super) values: BTreeMap<ValueField, Payload>,
+    pub(crate) graph: Result<Graph, String>,
+    pub(crate) values: BTreeMap<ValueField, Payload>,
     /// When delayed tasks are due, as far as that is known.
-    pub(super) due: BTreeMap<TaskName, Timestamp>,
+    pub(crate) due: BTreeMap<TaskName, Timestamp>,
+    /// Whether all timers were looked through.
+    pub(crate) all_timers: bool,
     /// Who holds the claims of running tasks, and until when; `None` for one that has expired.
-    pub(super) claims: BTreeMap<TaskName, Option<(WorkerId, Timestamp)>>,
+    pub(crate) claims: BTreeMap<TaskName, Option<(WorkerId, Timestamp)>>,
 }
 
 /// A stored payload.
 #[derive(Debug)]
-pub(super) struct Payload {
-    pub(super) bytes: usize,
-    pub(super) content: Content,
+pub(crate) struct Payload {
+    pub(crate) bytes: usize,
+    pub(crate) content: Content,
 }
 
 #[derive(Debug)]
-pub(super) enum Content {
+pub(crate) enum Content {
     Value(Value),
     /// It is no MessagePack, and why.
     Unreadable(String),
@@ -55,7 +57,7 @@ pub(super) enum Content {
 }
 
 impl Picture {
-    pub(super) async fn take(client: &Client, handle: &Handle, full: bool) -> anyhow::Result<Self> {
+    pub(crate) async fn take(client: &Client, handle: &Handle, full: bool) -> anyhow::Result<Self> {
         let snapshot = handle.snapshot().await?;
         let now = client.now().await?;
         let graph = match handle.graph(&snapshot.header).await {
@@ -67,6 +69,7 @@ impl Picture {
         };
         let mut errors = client.store().errors(handle.id()).await?;
         errors.reverse();
+        let (due, all_timers) = due(client, handle, &snapshot).await?;
         Ok(Self {
             id: handle.id().to_string(),
             now,
@@ -74,26 +77,27 @@ impl Picture {
             errors,
             graph,
             values: values(client, handle, &snapshot, full).await?,
-            due: due(client, handle, &snapshot).await?,
+            due,
+            all_timers,
             claims: claims(client, handle, &snapshot, now).await?,
             snapshot,
         })
     }
 
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.snapshot.header.status.is_terminal()
     }
 
-    pub(super) fn input(&self) -> Option<&Payload> {
+    pub(crate) fn input(&self) -> Option<&Payload> {
         self.values.get(&ValueField::Input)
     }
 
-    pub(super) fn result(&self) -> Option<&Payload> {
+    pub(crate) fn result(&self) -> Option<&Payload> {
         self.values.get(self.snapshot.header.result.as_ref()?)
     }
 
     /// The tasks that have been reached: as the definition orders them, or else by name.
-    pub(super) fn tasks(&self) -> Vec<&TaskName> {
+    pub(crate) fn tasks(&self) -> Vec<&TaskName> {
         let mut tasks: Vec<&TaskName> = self.snapshot.tasks.keys().collect();
         if let Ok(graph) = &self.graph {
             tasks.sort_by_key(|task| graph.find(task).map_or(usize::MAX, NodeId::index));
@@ -146,22 +150,25 @@ async fn due(
     client: &Client,
     handle: &Handle,
     snapshot: &Snapshot,
-) -> anyhow::Result<BTreeMap<TaskName, Timestamp>> {
+) -> anyhow::Result<(BTreeMap<TaskName, Timestamp>, bool)> {
     let waits = snapshot.waits.iter().map(|wait| &wait.task);
     if in_state(snapshot, TaskState::Delayed)
         .chain(waits)
         .next()
         .is_none()
     {
-        return Ok(BTreeMap::new());
+        return Ok((BTreeMap::new(), true));
     }
     let store = client.store();
     let partition = handle.id().partition(store.partitions());
-    let timers = store.delayed(partition, TIMERS).await?.into_iter();
-    Ok(timers
+    let timers = store.delayed(partition, TIMERS).await?;
+    let all = timers.len() < TIMERS;
+    let own = timers
+        .into_iter()
         .filter(|(ticket, _)| ticket.id == *handle.id() && ticket.tail == handle.run().tail())
         .map(|(ticket, due)| (ticket.task, due))
-        .collect())
+        .collect();
+    Ok((own, all))
 }
 
 async fn claims(
