@@ -142,5 +142,10 @@ async fn one_group_is_retried_and_the_other_discarded() {
     assert_eq!(said.code, 0, "{said:?}");
     assert_eq!(said.json().as_array().map(Vec::len), Some(2));
     assert_eq!(world.ok(&["dead"]), "no dead instances\n");
+    for args in [&["dead", "list"][..], &["dead", "retry", "--yes"]] {
+        let said = world.run(&[args, &["--error", group(0)]].concat());
+        assert_eq!(said.code, 3, "{said:?}");
+        assert!(said.err.contains(group(0)), "{said:?}");
+    }
     end(worker).await;
 }

@@ -119,7 +119,7 @@ async fn a_person_sees_how_far_a_file_is() {
     std::fs::write(&file, "{}\n".repeat(3000)).expect("a file");
     let mut terminal =
         Terminal::run(world.command(&["start", "double", "--from", &file.display().to_string()]));
-    terminal.until_shown("/3000 started").await;
-    terminal.until_shown("3000 started\r\n").await;
+    terminal.until_written("/3000 started").await;
+    terminal.until_written("3000 started\r\n").await;
     assert_eq!(terminal.code().await, Some(0));
 }

@@ -3,6 +3,7 @@
 use std::{
     fs::File,
     io::{Read, Write},
+    num::NonZero,
     process::{Child, Command},
     sync::{Arc, Mutex},
     thread,
@@ -13,6 +14,7 @@ use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
+use vt100::Parser;
 
 use crate::world::until;
 
@@ -20,14 +22,16 @@ use crate::world::until;
 pub(crate) struct Terminal {
     keyboard: File,
     program: Child,
-    shown: Arc<Mutex<Vec<u8>>>,
+    shown: Arc<Mutex<Parser>>,
+    written: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Terminal {
     pub(crate) fn run(mut command: Command) -> Self {
+        let [rows, columns] = [30, 100].map(|n| NonZero::new(n).expect("a size"));
         let size = Winsize {
-            ws_row: 30,
-            ws_col: 100,
+            ws_row: rows.get(),
+            ws_col: columns.get(),
             ws_xpixel: 0,
             ws_ypixel: 0,
         };
@@ -39,30 +43,53 @@ impl Terminal {
             .stderr(slave("standard error"));
         let program = command.spawn().expect("the program");
         let keyboard = File::from(pty.master);
-        let shown = Arc::new(Mutex::new(Vec::new()));
+        let shown = Arc::new(Mutex::new(Parser::new(rows, columns, 0)));
         let (mut screen, seen) = (keyboard.try_clone().expect("the screen"), shown.clone());
+        let written = Arc::new(Mutex::new(Vec::new()));
+        let all = written.clone();
         // Ends with an error when nobody has the other side any more.
         thread::spawn(move || {
             let mut piece = [0; 4096];
             while let Ok(count @ 1..) = screen.read(&mut piece) {
-                seen.lock().expect("what is shown").extend(&piece[..count]);
+                seen.lock().expect("what is shown").process(&piece[..count]);
+                all.lock().expect("what is written").extend(&piece[..count]);
             }
         });
         Self {
             keyboard,
             program,
             shown,
+            written,
         }
     }
 
-    /// All that was ever written to the screen.
+    /// What is to be seen on it now.
     pub(crate) fn shown(&self) -> String {
-        String::from_utf8_lossy(&self.shown.lock().expect("what is shown")).into_owned()
+        self.shown
+            .lock()
+            .expect("what is shown")
+            .screen()
+            .contents()
+    }
+
+    /// Whether it is as it was before the program: the screen of the shell, with its cursor.
+    pub(crate) fn is_given_back(&self) -> bool {
+        let shown = self.shown.lock().expect("what is shown");
+        !shown.screen().alternate_screen() && !shown.screen().hide_cursor()
     }
 
     pub(crate) async fn until_shown(&self, text: &str) {
         until(&format!("{text:?} is shown"), async || {
             self.shown().contains(text)
+        })
+        .await;
+    }
+
+    /// As it was written, at whatever time: for what is overwritten soon.
+    pub(crate) async fn until_written(&self, text: &str) {
+        until(&format!("{text:?} is written"), async || {
+            let written = self.written.lock().expect("what is written");
+            String::from_utf8_lossy(&written).contains(text)
         })
         .await;
     }

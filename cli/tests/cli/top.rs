@@ -8,9 +8,6 @@ use crate::{
     world::{World, until},
 };
 
-/// What a terminal is told when a program gives it back.
-const GIVEN_BACK: &str = "\u{1b}[?1049l";
-
 /// One that completed, one that is dead, and one that no worker can run.
 async fn busy(world: &World) -> WorkerHandle {
     let pay = Workflow::builder("pay")
@@ -90,11 +87,17 @@ async fn keys_choose_and_show_and_q_gives_the_terminal_back() {
     let mut terminal = Terminal::run(world.command(&["top", "--every", "100ms"]));
     terminal.until_shown("pay-2").await;
     terminal.type_in("\t\tj\r");
-    terminal.until_shown("instance").await;
-    terminal.until_shown("crashes").await;
+    terminal.until_shown("instance pay-2").await;
+    terminal.until_shown("charge  failed, attempt 1").await;
+    terminal.type_in("\r");
+    terminal.until_shown("newest failures").await;
+    assert!(!terminal.is_given_back());
     terminal.type_in("q");
     assert_eq!(terminal.code().await, Some(0));
-    terminal.until_shown(GIVEN_BACK).await;
+    until("the shell's screen is back", async || {
+        terminal.is_given_back()
+    })
+    .await;
     end(worker).await;
 }
 
@@ -106,7 +109,10 @@ async fn a_signal_gives_the_terminal_back() {
         terminal.until_shown("workers").await;
         terminal.signal(signal);
         assert_eq!(terminal.code().await, Some(0), "{signal}");
-        terminal.until_shown(GIVEN_BACK).await;
+        until("the shell's screen is back", async || {
+            terminal.is_given_back()
+        })
+        .await;
     }
 }
 
@@ -116,13 +122,10 @@ async fn a_lost_redis_is_said_and_looked_for_until_it_is_back() {
     let mut terminal = Terminal::run(world.command(&["top", "--every", "100ms"]));
     terminal.until_shown("workers").await;
     world.redis.stop();
-    terminal.until_shown("trying").await;
+    terminal.until_shown("no answer from Redis").await;
+    assert!(terminal.shown().contains("workers"), "what was seen stays");
     world.redis.restart();
-    let written = terminal.shown().matches("namespace").count();
-    until("it shows what is there again", async || {
-        terminal.shown().matches("namespace").count() > written
-    })
-    .await;
+    terminal.until_shown("namespace tenure").await;
     terminal.type_in("q");
     assert_eq!(terminal.code().await, Some(0));
 }

@@ -7,7 +7,7 @@ use tenure::{
     time::Timestamp,
 };
 
-use super::{Walk, check, group::Kind};
+use super::{Walk, check, group::Kind, unknown};
 use crate::{
     answer::{Answer, cut, table},
     connect::Connection,
@@ -93,6 +93,9 @@ pub(super) async fn run(args: Args) -> anyhow::Result<Exit> {
             }
         })
         .await?;
+    if let (true, Some(group)) = (rows.is_empty() && !more, &args.error) {
+        return Ok(unknown(group));
+    }
     args.answer.write(&rows, |rows| render(rows))?;
     if more || left {
         eprintln!(

@@ -146,6 +146,12 @@ fn check(select: &Select) -> Result<(), Usage> {
     }
 }
 
+/// What is said to a group that nothing dead is of.
+fn unknown(group: &str) -> Exit {
+    eprintln!("no dead instance is of a group {group}; `tenure dead` shows the groups there are");
+    Exit::NotFound
+}
+
 /// Through the dead, page by page, the newest first.
 struct Walk<'a> {
     client: &'a Client,

@@ -2,7 +2,7 @@
 
 use tenure::Client;
 
-use super::{check, group::Kind};
+use super::{check, group::Kind, unknown};
 use crate::{
     answer::Answer,
     commands::control::{Beginning, Consent, Consented, Verb, Why, consent, find, work},
@@ -86,6 +86,9 @@ async fn steer(verb: Verb, which: Which, why: Why) -> anyhow::Result<Exit> {
         group.is_none_or(|group| Kind::of(summary).name() == group)
     })
     .await?;
+    if let (true, Some(group)) = (found.is_empty(), group) {
+        return Ok(unknown(group));
+    }
     match consent(&verb, &found, which.consent, which.answer)? {
         Consented::No(exit) => Ok(exit),
         Consented::Yes => work(&client, &why.order(verb), &found, which.answer).await,

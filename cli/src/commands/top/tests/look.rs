@@ -1,3 +1,5 @@
+use std::num::NonZeroU16;
+
 use tenure::{
     Client, MemoryStore, Start, Status, Workflow,
     client::Filter,
@@ -61,4 +63,19 @@ async fn a_definition_that_no_worker_has_published_is_known_by_what_waits() {
     assert_eq!((look.queues[0].workers, look.states.ready), (0, 1));
     assert_eq!(look.queues[0].workflow, "flow");
     assert!(look.failures.is_empty());
+}
+
+#[tokio::test]
+async fn all_partitions_are_looked_at_and_lists_of_one_name_are_one() {
+    let partitions = NonZeroU16::new(4).expect("a number");
+    let client = Client::new(MemoryStore::builder().partitions(partitions).build());
+    end(&client, "over", 30).await;
+    let starts = (0..20).map(|n| Start::new(n).id(format!("live-{n}")));
+    let started = client.start_many(&flow(), starts).await;
+    assert!(started.iter().all(Result::is_ok));
+    let look = Looker::new(client).look().await.expect("a look");
+    assert_eq!(look.states.terminated, 30);
+    assert_eq!(look.queues.len(), 1);
+    // Entries of what is over stay until they are met.
+    assert_eq!(look.queues[0].ready, 50);
 }
