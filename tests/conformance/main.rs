@@ -100,7 +100,8 @@ conformance! {
         a_heartbeat_sets_an_expired_key_again
         a_claim_is_not_extended_beyond_its_deadline
         a_heartbeat_learns_of_a_cancel
-        a_heartbeat_learns_that_the_task_was_taken;
+        a_heartbeat_learns_that_the_task_was_taken
+        presence_tells_when_a_worker_was_last_heard_of;
     release:
         released_tasks_are_at_the_head_in_their_order
         a_release_counts_neither_failure_nor_crash

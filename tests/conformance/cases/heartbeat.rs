@@ -81,3 +81,27 @@ pub(crate) async fn a_heartbeat_learns_that_the_task_was_taken(on: On) {
     let key = t.store.claim_key(&id("x"), &taken[0].ticket.task).await;
     assert_eq!(key.expect("a read"), Some((worker("w2"), 1_000)));
 }
+
+pub(crate) async fn presence_tells_when_a_worker_was_last_heard_of(on: On) {
+    let t = on.store().await;
+    t.started(item("x")).await;
+    let claim = t.one("w1").await;
+    let presence = async || {
+        let presence = t.store.presence(p0(), &worker("w1")).await;
+        presence.expect("a read")
+    };
+    assert_eq!(presence().await, None, "a claim is no heartbeat");
+    t.extend("w1", &claim).await;
+    for (passes, heard, overdue) in [(0, 0, false), (500, 500, false), (1, 501, true)] {
+        t.pass(passes);
+        let seen = presence().await.expect("it holds");
+        assert_eq!((seen.ttl, seen.heard), (ms(TTL), ms(heard)));
+        assert_eq!(seen.is_overdue(), overdue, "{heard} ms");
+    }
+    t.extend("w1", &claim).await;
+    assert_eq!(presence().await.map(|seen| seen.heard), Some(ms(0)));
+    t.pass(TTL + 1);
+    assert_eq!(presence().await, None);
+    let other = t.store.presence(p0(), &worker("w2")).await;
+    assert_eq!(other.expect("a read"), None);
+}
