@@ -34,7 +34,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
     let client = Client::new(args.connection.open().await?);
     let answered = ask(&client, &args.id).await?;
     args.answer
-        .write(&tell::Told::of(&args.id, &answered), |told| told.text())?;
+        .write(&tell::Told::of(&args.id, &answered), tell::Told::text)?;
     Ok(match answered.first() {
         reason if reason.needs_somebody() => Exit::Failed,
         _ => Exit::Done,
