@@ -112,6 +112,7 @@ impl Examination<'_> {
         let mut suspects: Vec<Suspect> = places
             .odd
             .iter()
+            .take(Self::FINDINGS)
             .map(|(status, entry)| self.undone(None, *status, entry))
             .collect();
         for (index, field, members) in [

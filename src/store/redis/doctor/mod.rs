@@ -143,7 +143,14 @@ impl Doctor {
                 return Ok(report);
             }
         }
-        let (mut report, _) = self.pass().await?;
+        let (mut report, rest) = self.pass().await?;
+        let rest = rest.into_iter().map(|case| case.finding);
+        let known = |finding: &Finding| {
+            all.iter()
+                .any(|one| one.key == finding.key && one.problem == finding.problem)
+        };
+        let rest: Vec<Finding> = rest.filter(|finding| !known(finding)).collect();
+        all.extend(rest);
         report.findings = all;
         Ok(report)
     }
@@ -179,6 +186,11 @@ impl Doctor {
             report.keys += seen.keys;
             report.instances += seen.instances;
             report.notes.extend(settings::unknown(&seen.unknown));
+            if seen.cut {
+                report.notes.push(Note(format!(
+                    "partition {partition} was not looked at to its end, since so much was found: mend it, and look again"
+                )));
+            }
             for (definition, count) in seen.living {
                 *living.entry(definition).or_default() += count;
             }
@@ -227,6 +239,8 @@ struct Seen {
     instances: usize,
     living: Living,
     unknown: BTreeSet<String>,
+    /// Not all was looked at: there is a mass of findings already.
+    cut: bool,
 }
 
 /// The look at one partition.
@@ -243,7 +257,9 @@ struct Examination<'a> {
 
 impl Examination<'_> {
     /// At most so many suspects are kept: then they are looked at again, and it goes on.
-    const SUSPECTS: usize = 10_000;
+    const SUSPECTS: usize = 2_000;
+    /// After so many findings a partition is left: a mass of damage is mended piece by piece.
+    const FINDINGS: usize = 1_000;
 
     fn seen(&self) -> std::sync::MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
@@ -283,7 +299,9 @@ impl Examination<'_> {
                 cases.extend(self.confirm(std::mem::take(&mut suspects)).await?);
             }
             self.breathe().await;
-            cursor = census.next;
+            let cut = census.next.is_some() && cases.len() >= Self::FINDINGS;
+            self.seen().cut |= cut;
+            cursor = census.next.filter(|_| !cut);
         }
         cases.extend(self.confirm(suspects).await?);
         let mut once: Vec<Case> = Vec::new();
