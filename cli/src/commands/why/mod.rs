@@ -1,7 +1,9 @@
 //! `tenure why`: one sentence that says why an instance does not move, what it was seen from, and what can be done.
 
+mod explain;
 mod gather;
 mod reason;
+mod sentence;
 mod tell;
 
 use tenure::{Client, ClientError, InstanceId, StoreError};
@@ -48,7 +50,7 @@ async fn ask(client: &Client, id: &InstanceId) -> anyhow::Result<Answered> {
             Ok(seen) => seen,
             Err(error) => return unreadable(error).map(Answered::only),
         };
-        let answered = reason::explain(&seen);
+        let answered = explain::explain(&seen);
         if !answered.is_doubtful() {
             return Ok(answered);
         }
