@@ -23,7 +23,7 @@ pub enum ClientError {
     },
     /// A start was refused because its id is taken.
     #[error(
-        "instance `{id}` exists already ({status}, run {run}); choose another id, or say with if_exists(..) what is to happen"
+        "instance `{id}` exists already ({status}, run {run}); choose another id, or say what is to happen then: if_exists(..) of a start, --if-exists of the command line"
     )]
     AlreadyExists {
         /// The instance.

@@ -46,6 +46,12 @@ struct Row {
 impl Row {
     fn new(record: WorkerRecord, now: Timestamp) -> Self {
         let ago = |time: Timestamp| moment::span(now.since(time));
+        let mut workflows: Vec<String> = record
+            .definitions
+            .iter()
+            .map(|(workflow, hash)| format!("{workflow}:{hash}"))
+            .collect();
+        workflows.sort_unstable();
         Self {
             id: record.id.to_string(),
             host: record.host,
@@ -54,11 +60,7 @@ impl Row {
             busy: record.busy,
             draining: record.draining,
             queues: record.queues.iter().map(ToString::to_string).collect(),
-            workflows: record
-                .definitions
-                .iter()
-                .map(|(workflow, hash)| format!("{workflow}:{hash}"))
-                .collect(),
+            workflows,
             started_at: moment::at(record.started_at),
             seen_at: moment::at(record.seen_at),
             up: ago(record.started_at),
