@@ -58,6 +58,18 @@ pub enum StoreError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A certificate or a key that was given cannot be read. Nothing of it is shown.
+    #[error(
+        "{what} cannot be read: {reason}; give it in PEM, which begins with `-----BEGIN {begins}-----`"
+    )]
+    Certificate {
+        /// Which it is.
+        what: &'static str,
+        /// What is wrong with it.
+        reason: String,
+        /// How one begins.
+        begins: &'static str,
+    },
     /// The server cannot hold Tenure's data.
     #[error("the server at {server} cannot be used: {reason}")]
     Unsuitable {

@@ -82,6 +82,7 @@ Exit codes:
             | StoreError::Login
             | StoreError::Right { .. } => Self::Unavailable,
             StoreError::Address { .. }
+            | StoreError::Certificate { .. }
             | StoreError::Partitions { .. }
             | StoreError::Request { .. }
             | StoreError::TooLarge { .. } => Self::Usage,

@@ -68,6 +68,10 @@ enum Command {
     Show(commands::show::Args),
     /// Lists instances, or counts them
     List(commands::list::Args),
+    /// Lists the keys of an instance, and how to look at each with redis-cli
+    Keys(commands::keys::Args),
+    /// Does one round of the reaper: takes back what workers that died still hold
+    Reap(commands::reap::Args),
     /// Tells changes of status as they happen
     Events(commands::events::Args),
     /// Prints what a shell needs to complete commands
@@ -111,6 +115,8 @@ async fn run(command: Command) -> anyhow::Result<Exit> {
         Command::Why(args) => return commands::why::run(args).await,
         Command::Show(args) => return commands::show::run(args).await,
         Command::List(args) => return commands::list::run(args).await,
+        Command::Keys(args) => return commands::keys::run(args).await,
+        Command::Reap(args) => return commands::reap::run(args).await,
         Command::Events(args) => return commands::events::run(args).await,
         Command::Completions(args) => return commands::completions::run(&args, Cli::command()),
         Command::Doctor(args) => return commands::doctor::run(args).await,

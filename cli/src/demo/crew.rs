@@ -66,7 +66,9 @@ impl Crew {
             killed: None,
         };
         for _ in 0..2 {
-            let child = Command::new(std::env::current_exe()?)
+            let mut command = Command::new(std::env::current_exe()?);
+            connection.hand_on(&mut command)?;
+            let child = command
                 .args([
                     "worker",
                     "--demo",
@@ -75,14 +77,8 @@ impl Crew {
                     "--concurrency",
                     &concurrency.to_string(),
                 ])
-                .args(["--namespace", connection.namespace.as_str()])
                 .arg("--ledger")
                 .arg(ledger)
-                // The address may hold a password: it goes by the environment, which other users cannot list.
-                .env(
-                    "TENURE_REDIS_URL",
-                    connection.redis.as_deref().unwrap_or_default(),
-                )
                 .env("TENURE_LOG", "error")
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 pub(crate) use ledger::Ledger;
 
-use crate::connect::Connection;
+use crate::{connect::Connection, exit::Usage};
 use crew::Crew;
 use orders::{Done, Order};
 
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000), value_name = "N")]
     instances: u32,
     /// Leave the data in Redis (in --namespace; without this, a namespace of its own is used and removed)
-    #[arg(long, requires = "redis")]
+    #[arg(long)]
     keep: bool,
     /// Tasks at once in each worker
     #[arg(long, default_value_t = 100, value_name = "N")]
@@ -56,13 +56,19 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<()> {
         .ledger
         .clone()
         .unwrap_or_else(|| scratch.path().join("ledger"));
-    if args.connection.redis.is_none() {
+    if !args.connection.is_given()? {
+        if args.keep {
+            return Err(
+                Usage::new("--keep leaves the data in a Redis; say in which: --redis URL").into(),
+            );
+        }
         let store = MemoryStore::new();
         let crew = Crew::embedded(store.clone(), &ledger, args.concurrency)?;
         return show(&args, Client::new(store), crew, &ledger).await;
     }
     if !args.keep {
-        args.connection.namespace = Namespace::new(format!("tenure-demo-{}", std::process::id()))?;
+        let own = Namespace::new(format!("tenure-demo-{}", std::process::id()))?;
+        args.connection.set_namespace(&own);
     }
     let store = args.connection.open().await?;
     let crew = Crew::processes(&args.connection, &ledger, args.concurrency)?;
@@ -94,7 +100,7 @@ async fn show(
     if let (true, Some(handle)) = (args.keep, handles.first()) {
         println!(
             "\nlook at one of them:\n  redis-cli HGETALL '{{{}:0}}:instance:{}'",
-            args.connection.namespace,
+            args.connection.namespace()?,
             handle.id()
         );
     }

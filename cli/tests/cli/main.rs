@@ -1,5 +1,6 @@
 //! The command line as a user runs it: the program as a process, on a real Redis with real workers.
 
+mod connection;
 mod controlling;
 mod dead;
 mod doctor;
@@ -15,5 +16,6 @@ mod starting;
 mod starting_many;
 mod terminal;
 mod top;
+mod upkeep;
 mod why;
 mod world;

@@ -4,7 +4,7 @@ use std::{fmt, num::NonZeroU16, time::Duration};
 
 use super::{
     RedisStore,
-    address::{self, cluster_urls, shown},
+    address::{Access, cluster_urls, shown},
     connection::Server,
 };
 use crate::{error::StoreError, ids::Namespace};
@@ -42,6 +42,7 @@ enum Target {
 #[derive(Clone)]
 pub struct RedisStoreBuilder {
     target: Target,
+    access: Access,
     namespace: Namespace,
     partitions: Option<u16>,
     max_payload: usize,
@@ -70,6 +71,7 @@ impl RedisStoreBuilder {
         };
         Self {
             target,
+            access: Access::default(),
             namespace: Namespace::default(),
             partitions: None,
             max_payload: 16 * 1024 * 1024,
@@ -119,7 +121,8 @@ impl RedisStoreBuilder {
     /// Connects to the master of this name that Sentinels know, given as `redis://` addresses. User and password of the
     /// data nodes are those of the address that the builder was made with, which names no server then, and which is
     /// `rediss://` where data nodes are to be spoken to in encrypted form. User and password of the Sentinels are those
-    /// of the first of their addresses.
+    /// of the first of their addresses. The user of the data needs the command `ROLE` too, by which a new connection makes
+    /// sure that it has the master.
     #[must_use]
     pub fn sentinel(
         mut self,
@@ -139,13 +142,51 @@ impl RedisStoreBuilder {
         self
     }
 
+    /// The user of the data, instead of the one in the address. Sentinels have logins of their own. Default: that of the
+    /// address, or else the server's user `default`.
+    #[must_use]
+    pub fn user(mut self, user: impl Into<String>) -> Self {
+        self.access.user = Some(user.into());
+        self
+    }
+
+    /// The password of the data, instead of the one in the address, as it is: nothing in it needs to be escaped. It is
+    /// shown nowhere. Default: that of the address, or else none.
+    #[must_use]
+    pub fn password(mut self, password: impl Into<String>) -> Self {
+        self.access.password = Some(password.into());
+        self
+    }
+
+    /// Whom to believe in encrypted connections: certificates of authorities, in PEM. For Sentinels and data.
+    /// Default: the system's.
+    ///
+    /// [`RedisStoreBuilder::connect`] refuses what cannot be read as [`StoreError::Certificate`].
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn tls_ca(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.access.certificates.ca = Some(pem.into());
+        self
+    }
+
+    /// What to show a server that asks for a certificate: the chain, and its key, in PEM. For Sentinels and data.
+    /// Default: nothing.
+    ///
+    /// [`RedisStoreBuilder::connect`] refuses what cannot be read as [`StoreError::Certificate`].
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn tls_client(mut self, certificate: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
+        self.access.certificates.client = Some((certificate.into(), key.into()));
+        self
+    }
+
     /// Connects, and checks that the server can hold Tenure's data: its version, the rights of the user (by touching
     /// every kind of key and channel), the number of partitions. Warns in the log, in a sentence each, when its
     /// settings can lose data.
     ///
     /// # Errors
-    /// [`StoreError::Address`], [`StoreError::Request`], [`StoreError::Unavailable`], [`StoreError::Login`],
-    /// [`StoreError::Right`], [`StoreError::Unsuitable`], [`StoreError::Partitions`].
+    /// [`StoreError::Address`], [`StoreError::Certificate`], [`StoreError::Request`], [`StoreError::Unavailable`],
+    /// [`StoreError::Login`], [`StoreError::Right`], [`StoreError::Unsuitable`], [`StoreError::Partitions`].
     ///
     /// Dropping the future leaves at most the number of partitions written.
     pub async fn connect(self) -> Result<RedisStore, StoreError> {
@@ -193,13 +234,16 @@ impl RedisStoreBuilder {
     pub(super) fn server(&self) -> Result<Server, StoreError> {
         let timeout = self.response_timeout;
         match &self.target {
-            Target::One(url) => address::one(url, timeout),
-            Target::Cluster(urls) => address::cluster(urls, timeout),
+            Target::One(url) => self.access.one(url, timeout),
+            Target::Cluster(urls) => self.access.cluster(urls, timeout),
             Target::Sentinel {
                 master,
                 sentinels,
                 data,
-            } => address::sentinel(master, sentinels, data.as_deref(), timeout),
+            } => {
+                let data = data.as_deref().unwrap_or("redis://data");
+                self.access.sentinel(master, sentinels, data, timeout)
+            }
         }
     }
 }

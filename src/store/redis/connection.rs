@@ -16,6 +16,8 @@ use redis::{
 };
 use tokio::time::Instant;
 
+use super::tls::Certificates;
+
 /// How long one attempt to connect may take.
 pub(super) const CONNECT: Duration = Duration::from_secs(2);
 /// After a failed attempt others fail at once for this long, doubled up to the second value.
@@ -28,6 +30,7 @@ pub(super) enum Server {
     Cluster {
         nodes: Vec<ConnectionInfo>,
         timeout: Duration,
+        certificates: Certificates,
     },
 }
 
@@ -50,8 +53,12 @@ impl Server {
                     .await
                     .map(Wire::One),
                 // Not of one client for all: its overall timeout is that of the client, and large calls have another.
-                Self::Cluster { nodes, .. } => {
-                    let client = cluster_client(nodes, timeout).build()?;
+                Self::Cluster {
+                    nodes,
+                    certificates,
+                    ..
+                } => {
+                    let client = cluster_client(nodes, timeout, certificates).build()?;
                     client.get_async_connection().await.map(Wire::Cluster)
                 }
             }
@@ -82,7 +89,11 @@ impl Server {
 }
 
 /// A client of a cluster. Its overall timeout is finite: without one a call to a lost node never ends.
-pub(super) fn cluster_client(nodes: &[ConnectionInfo], timeout: Duration) -> ClusterClientBuilder {
+pub(super) fn cluster_client(
+    nodes: &[ConnectionInfo],
+    timeout: Duration,
+    certificates: &Certificates,
+) -> ClusterClientBuilder {
     let builder = ClusterClient::builder(nodes.to_vec())
         .connection_timeout(CONNECT)
         .response_timeout(timeout)
@@ -90,6 +101,7 @@ pub(super) fn cluster_client(nodes: &[ConnectionInfo], timeout: Duration) -> Clu
         .retries(8)
         .max_retry_wait(200)
         .min_retry_wait(5);
+    let builder = certificates.of_cluster(builder);
     match nodes.first() {
         Some(node) => builder.tcp_settings(node.tcp_settings().clone()),
         None => builder,

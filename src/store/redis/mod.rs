@@ -17,10 +17,11 @@ mod inspect;
 mod keys;
 mod listing;
 mod mailbox;
+mod own_keys;
 mod script;
 mod scripts;
 mod snapshot;
-#[cfg(feature = "tls")]
+#[cfg_attr(not(feature = "tls"), path = "plain.rs")]
 mod tls;
 
 use std::{
@@ -36,6 +37,7 @@ pub use self::{
     config::RedisStoreBuilder,
     doctor::{Doctor, Finding, Note, Outcome, Problem, Progress, Report},
     functions::InstalledFunctions,
+    own_keys::{KeyRecord, KeyRole},
 };
 use self::{
     config::Settings,

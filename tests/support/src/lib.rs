@@ -4,8 +4,12 @@
 
 mod clock;
 mod cluster;
+mod sentinel;
 mod server;
+mod tls;
 
 pub use clock::ServerClock;
 pub use cluster::RedisCluster;
+pub use sentinel::RedisSentinel;
 pub use server::RedisServer;
+pub use tls::Certificates;

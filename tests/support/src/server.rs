@@ -283,7 +283,7 @@ pub(crate) fn command(words: &[&str]) -> redis::Cmd {
 }
 
 /// Whether a server listens and has loaded its data; one that wants a password answers too.
-fn answers(port: u16) -> bool {
+pub(crate) fn answers(port: u16) -> bool {
     let Ok(mut connection) = connect(port) else {
         return false;
     };

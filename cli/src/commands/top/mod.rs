@@ -61,7 +61,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
     }
     // One try for each read: the next look tries again, and the screen says so meanwhile.
     let client = Client::new(args.connection.open().await?).with_patience(Duration::ZERO);
-    let model = Model::new(args.connection.namespace.to_string(), !args.once);
+    let model = Model::new(args.connection.namespace()?.to_string(), !args.once);
     if args.once {
         return once(client, model, args.width).await;
     }

@@ -42,9 +42,13 @@ impl Line {
         let patience = inner.patience();
         let opening = async {
             match &*inner.server {
-                Server::Cluster { nodes, timeout, .. } if inner.sharded => {
+                Server::Cluster {
+                    nodes,
+                    timeout,
+                    certificates,
+                } if inner.sharded => {
                     let (sender, pushes) = mpsc::unbounded_channel();
-                    let client = cluster_client(nodes, *timeout)
+                    let client = cluster_client(nodes, *timeout, certificates)
                         .use_protocol(ProtocolVersion::RESP3)
                         .push_sender(sender)
                         .build()?;
