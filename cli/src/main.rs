@@ -25,7 +25,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Durable workflows on plain Redis.
 #[derive(Debug, Parser)]
-#[command(name = "tenure", version, about, disable_help_subcommand = true, after_help = Exit::HELP)]
+#[command(name = "tenure", version, disable_help_subcommand = true, after_help = Exit::HELP)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -33,17 +33,20 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Runs 1000 orders through a workflow and shows what happened to them
-    Demo(demo::Args),
-    /// Measures how fast it is, against what the same Redis can do at most, and counts afterwards
-    Bench(bench::Args),
-    /// A worker process of a benchmark
-    #[command(hide = true)]
-    BenchWorker(bench::worker::Args),
-    /// Runs a worker until it is told to stop (SIGTERM, Ctrl-C)
-    Worker(worker::Args),
-    /// Lists the workers that live, and how busy they are
-    Workers(commands::workers::Args),
+    /// Starts an instance, or many from a file
+    Start(commands::start::Args),
+    /// Prints the result of an instance
+    Result(commands::result::Args),
+    /// Sends a signal to an instance
+    Signal(commands::signal::Args),
+    /// Lists instances, or counts them
+    List(commands::list::Args),
+    /// Shows all of an instance: its tasks with their errors, its graph, what it began with and resulted in
+    Show(commands::show::Args),
+    /// Says why an instance does not move, and what can be done
+    Why(commands::why::Args),
+    /// Tells changes of status as they happen
+    Events(commands::events::Args),
     #[command(flatten)]
     Control(commands::control::Command),
     /// Shows the instances that failed, by their errors; retries or discards them
@@ -52,32 +55,29 @@ enum Command {
     Top(commands::top::Args),
     /// Lists the queues: how much waits, for how long, and who reads it
     Queues(commands::queues::Args),
+    /// Lists the workers that live, and how busy they are
+    Workers(commands::workers::Args),
     /// Lists the workflows that workers have published
     Definitions(commands::definitions::Args),
-    /// Makes one-liners of redis-cli: installs the functions of Tenure on a Redis 7
-    Functions(commands::functions::Args),
-    /// Starts an instance, or many from a file
-    Start(commands::start::Args),
-    /// Prints the result of an instance
-    Result(commands::result::Args),
-    /// Sends a signal to an instance
-    Signal(commands::signal::Args),
-    /// Says why an instance does not move, and what can be done
-    Why(commands::why::Args),
-    /// Shows all of an instance: its tasks with their errors, its graph, what it began with and resulted in
-    Show(commands::show::Args),
-    /// Lists instances, or counts them
-    List(commands::list::Args),
+    /// Looks for damage in what is stored, and mends it
+    Doctor(commands::doctor::Args),
     /// Lists the keys of an instance, and how to look at each with redis-cli
     Keys(commands::keys::Args),
     /// Does one round of the reaper: takes back what workers that died still hold
     Reap(commands::reap::Args),
-    /// Tells changes of status as they happen
-    Events(commands::events::Args),
+    /// Makes one-liners of redis-cli: installs the functions of Tenure on a Redis 7
+    Functions(commands::functions::Args),
+    /// Runs a worker until it is told to stop (SIGTERM, Ctrl-C)
+    Worker(worker::Args),
+    /// Runs 1000 orders through a workflow and shows what happened to them
+    Demo(demo::Args),
+    /// Measures how fast it is, against what the same Redis can do at most, and counts afterwards
+    Bench(bench::Args),
+    /// A worker process of a benchmark
+    #[command(hide = true)]
+    BenchWorker(bench::worker::Args),
     /// Prints what a shell needs to complete commands
     Completions(commands::completions::Args),
-    /// Looks for damage in what is stored, and mends it
-    Doctor(commands::doctor::Args),
 }
 
 #[tokio::main]

@@ -277,8 +277,14 @@ async fn a_dead_instance_names_the_error_and_exits_with_1() {
     })
     .await;
     start(&world, "doomed", "o-7");
-    let end = "ago (attempt 1 of task `pay`): card declined";
-    says(&world, "o-7", "o-7 is dead since ", end).await;
+    let end = " ago, in attempt 1: card declined";
+    says(
+        &world,
+        "o-7",
+        "o-7 is dead: task `pay` failed for good ",
+        end,
+    )
+    .await;
     assert_eq!(why(&world, "o-7").1, 1);
     assert!(world.run(&["why", "o-7"]).out.contains("tenure retry o-7"));
     stop(worker).await;

@@ -58,10 +58,10 @@ pub(super) fn sentence(who: &str, reason: &Reason, now: Option<Timestamp>) -> St
             None => format!("{who} has completed."),
         },
         R::Dead { error: Some(e) } => format!(
-            "{who} is dead since {} (attempt {} of task `{}`): {}",
+            "{who} is dead: task `{}` failed for good {}, in attempt {}: {}",
+            e.task,
             from_now(e.time(), now),
             e.attempt,
-            e.task,
             cut(&e.message, 300)
         ),
         R::Dead { error: None } => format!("{who} is dead; no error is stored."),
