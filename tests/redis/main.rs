@@ -7,6 +7,7 @@ mod cluster;
 mod contract;
 mod cost;
 mod doctor;
+mod eviction;
 mod full;
 mod functions;
 mod life;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tenure::{
     reaper::{ReapReport, Reaper},
-    store::{Recovered, Recovery},
+    store::{Recovered, Recovery, Retention},
 };
 
 use crate::{
@@ -13,6 +13,9 @@ use crate::{
     connect::Connection,
     exit::Exit,
 };
+
+/// Longer than anything is kept: this program does not know the retention of the workers, and removes nothing of theirs.
+const EVER: Duration = Duration::from_secs(50 * 365 * 24 * 3600);
 
 /// Options of `tenure reap`.
 #[derive(Debug, clap::Args)]
@@ -22,11 +25,11 @@ Examples:
   tenure reap --json | jq .requeued
 
 Every worker does this by itself each second: by hand it is needed where no worker lives. A claim that has not run out
-is not touched, so what a worker held is back when its claim time is over (30 s by default), not before. It also removes
-finished instances that are older than their retention. Right after Redis was away, wait as long as a claim holds:
-workers that live may not have had the time to extend theirs.")]
+is not touched, so what a worker held is back when its claim time is over (30 s by default), not before. It removes no
+finished instances: how long they are kept is what workers are told. Right after Redis was away, wait as long as a claim
+holds: workers that live may not have had the time to extend theirs.")]
 pub(crate) struct Args {
-    /// The most claims, and the most old instances, in each partition
+    /// The most claims in each partition
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000), value_name = "N")]
     batch: u32,
     #[command(flatten)]
@@ -42,7 +45,6 @@ struct Report {
     paused: usize,
     lost: usize,
     timed_out: usize,
-    pruned: u32,
     /// There is more to do at once.
     again: bool,
     tasks: Vec<Task>,
@@ -84,7 +86,6 @@ impl From<ReapReport> for Report {
             paused: report.paused(),
             lost: report.lost(),
             timed_out: report.timed_out(),
-            pruned: report.pruned,
             again: report.again,
             tasks: report.recovered.into_iter().map(Task::from).collect(),
         }
@@ -97,6 +98,11 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
     let reaper = Reaper::builder(store)
         .batch_size(args.batch)
         .outage_pause(Duration::ZERO)
+        .retention(Retention {
+            completed: EVER,
+            failed: EVER,
+            cancelled: EVER,
+        })
         .build()?;
     let report = Report::from(reaper.tick().await?);
     args.answer.write(&report, render)?;
@@ -136,14 +142,10 @@ fn sentence(report: &Report) -> String {
         .filter(|(count, _)| *count > 0)
         .map(|(count, what)| format!("{count} {what}"))
         .collect();
-    let pruned = format!("{} finished instances removed", report.pruned);
-    match (tasks.is_empty(), report.pruned) {
-        (true, 0) => {
-            "nothing to do: no claim has run out, and no finished instance is too old".to_owned()
-        }
-        (true, _) => format!("no claim has run out; {pruned}"),
-        (false, 0) => format!("tasks: {}", tasks.join(", ")),
-        (false, _) => format!("tasks: {}; {pruned}", tasks.join(", ")),
+    if tasks.is_empty() {
+        "nothing to do: no claim has run out".to_owned()
+    } else {
+        format!("tasks: {}", tasks.join(", "))
     }
 }
 

@@ -11,6 +11,7 @@ mod listing;
 mod lists;
 mod payloads;
 mod queues;
+mod rights;
 mod showing;
 mod starting;
 mod starting_many;

@@ -73,8 +73,12 @@ async fn keys_names_what_is_there_and_lines_that_work() {
 async fn reap_takes_back_what_a_dead_worker_held_and_says_so() {
     let world = World::new();
     let workflow = sleeper();
-    assert!(world.ok(&["reap"]).starts_with("nothing to do"));
     publish(&world, &workflow).await;
+    world.ok(&["start", "sleeper", "--id", "old", "--input", "\"x\""]);
+    world.ok(&["terminate", "old"]);
+    ended_a_year_ago(&world, "old");
+    assert!(world.ok(&["reap"]).starts_with("nothing to do"));
+    world.ok(&["show", "old"]);
     world.ok(&["start", "sleeper", "--id", "one", "--input", "\"x\""]);
     claimed_and_forgotten(&world).await;
     let mut said = world.ok_json(&["reap"]);
@@ -116,4 +120,21 @@ async fn claimed_and_forgotten(world: &World) {
     };
     let reply = world.store().await.claim(request).await.expect("a claim");
     assert_eq!(reply.claims.len(), 1);
+}
+
+/// Longer ago than a worker with defaults would keep it.
+fn ended_a_year_ago(world: &World, id: &str) {
+    let (record, list) = (
+        format!("{{tenure:0}}:instance:{id}"),
+        "{tenure:0}:done:terminated",
+    );
+    let ended: i64 = world.redis.run(&["HGET", &record, "finished_at"]);
+    let entry: String = world.redis.run(&["LINDEX", list, "0"]);
+    let then = (ended - 365 * 24 * 3600 * 1000).to_string();
+    let moved = entry.replace(&ended.to_string(), &then);
+    assert_ne!(moved, entry);
+    world
+        .redis
+        .run::<i64>(&["HSET", &record, "finished_at", &then]);
+    world.redis.run::<()>(&["LSET", list, "0", &moved]);
 }

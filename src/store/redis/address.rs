@@ -206,9 +206,7 @@ fn info(url: &str, timeout: Duration) -> Result<ConnectionInfo, StoreError> {
         ));
     }
     if matches!(scheme, "rediss" | "valkeys") {
-        Certificates::default()
-            .allow()
-            .map_err(|e| address(url, e))?;
+        Certificates::allow().map_err(|e| address(url, e))?;
     }
     let info = url.into_connection_info().map_err(|e| address(url, e))?;
     let tcp = TcpSettings::default().set_nodelay(true).set_keepalive(

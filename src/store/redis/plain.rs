@@ -17,7 +17,7 @@ pub(super) struct Certificates;
     reason = "with the feature they do something"
 )]
 impl Certificates {
-    pub(super) fn allow(&self) -> Result<(), &'static str> {
+    pub(super) fn allow() -> Result<(), &'static str> {
         Err("encrypted connections need the feature `tls` of the crate `tenure`")
     }
 

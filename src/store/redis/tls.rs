@@ -29,7 +29,7 @@ pub(super) fn install_provider() {
 impl Certificates {
     /// Whether an encrypted address can be used.
     #[expect(clippy::unnecessary_wraps, reason = "without the feature it refuses")]
-    pub(super) fn allow(&self) -> Result<(), &'static str> {
+    pub(super) fn allow() -> Result<(), &'static str> {
         install_provider();
         Ok(())
     }
