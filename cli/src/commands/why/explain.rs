@@ -93,6 +93,7 @@ fn ready(seen: &Evidence, task: &TaskName) -> Reason {
             .filter(|(workflow, _)| *workflow == header.workflow)
             .map(|(_, hash)| *hash)
             .collect();
+        others.sort_unstable();
         others.dedup();
         return Reason::NoWorker {
             task: task.clone(),

@@ -5,6 +5,8 @@ mod gather;
 mod reason;
 mod sentence;
 mod tell;
+#[cfg(test)]
+mod tests;
 
 use tenure::{Client, ClientError, InstanceId, StoreError};
 
