@@ -287,6 +287,13 @@ async fn what_cannot_be_told_is_named_with_advice_and_left() {
         &server,
         &["SET", "{tenure:0}:novelty:1", "of a newer version"],
     );
+    let looked = doctor(&store).examine().await.expect("an examination");
+    let promised = looked.findings.iter().find(|f| f.key == at("later"));
+    let promised = promised.expect("a finding").outcome;
+    assert!(
+        matches!(promised, Outcome::Left(_)),
+        "nothing is promised that `--fix` does not do: {promised:?}"
+    );
     let report = mend(&store).await;
     let mut found = named(&report);
     found.sort();

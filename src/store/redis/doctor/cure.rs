@@ -130,6 +130,19 @@ impl Case {
 }
 
 impl Doctor {
+    /// A case of a task whose ticket cannot be made again is not said to be mendable.
+    pub(super) async fn promised(&self, case: Case) -> Result<Case, StoreError> {
+        if let Cure::Task { task, ticket: None } = &case.cure
+            && self.ticket(task).await?.is_none()
+        {
+            let Finding {
+                key, id, problem, ..
+            } = case.finding;
+            return Ok(Case::left(key, id, problem));
+        }
+        Ok(case)
+    }
+
     /// Puts right what can be, and says what came of it.
     pub(super) async fn mend_case(&self, case: Case) -> Result<Finding, StoreError> {
         let Case { mut finding, cure } = case;

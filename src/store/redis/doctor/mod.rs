@@ -178,7 +178,9 @@ impl Doctor {
                 watcher: self.watcher.as_ref(),
                 seen: Mutex::default(),
             };
-            cases.extend(look.run(report.keys).await?);
+            for case in look.run(report.keys).await? {
+                cases.push(self.promised(case).await?);
+            }
             let seen = look
                 .seen
                 .into_inner()
