@@ -176,7 +176,7 @@ impl Summary {
 pub struct Summaries {
     /// In the order in which they were asked for.
     pub found: Vec<Summary>,
-    /// Those whose records cannot be read.
+    /// Those whose records cannot be read, in the same order.
     pub unreadable: Vec<InstanceId>,
 }
 

@@ -163,6 +163,7 @@ conformance! {
         a_large_set_is_listed_whole_however_much_of_a_page_is_left
         traces_of_what_is_over_or_replaced_are_not_shown
         unreadable_records_are_named_and_hide_nothing
+        summaries_come_in_the_order_asked_for
         a_listing_does_bounded_work_for_a_page
         listings_cross_partitions
         foreign_cursors_are_refused

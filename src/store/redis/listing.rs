@@ -2,20 +2,13 @@
 
 use std::collections::HashMap;
 
-use bytes::Bytes;
 use redis::Cmd;
 
-use super::{
-    Inner,
-    snapshot::{Fields, created_at, summary},
-};
+use super::{Inner, snapshot::created_at};
 use crate::{
     error::StoreError,
     ids::{DefinitionHash, InstanceId, ListName, Partition, Ticket, WorkerId, WorkflowName},
-    store::{
-        DefinitionRecord, Finished, Found, Header, ListRecord, Place, Position, Scan, Summaries,
-        WorkerRecord,
-    },
+    store::{DefinitionRecord, Finished, Found, ListRecord, Place, Position, Scan, WorkerRecord},
     time::Timestamp,
 };
 
@@ -181,61 +174,6 @@ impl Inner {
         Ok(entry.is_some_and(|entry| entry.at > last.at))
     }
 
-    /// Two round trips: which fields there are, and those that are shown.
-    pub(super) async fn summaries(
-        &self,
-        partition: Partition,
-        ids: &[InstanceId],
-    ) -> Result<Summaries, StoreError> {
-        let mut summaries = Summaries::default();
-        if ids.is_empty() {
-            return Ok(summaries);
-        }
-        let keys = self.keys_of(partition)?;
-        let mut pipe = redis::pipe();
-        pipe.ignore_errors();
-        for id in ids {
-            pipe.cmd("HKEYS").arg(keys.instance(id));
-        }
-        let replies: Vec<redis::Value> = self.pipeline("summaries", &pipe).await?;
-        let (mut there, mut names) = (Vec::new(), Vec::new());
-        for (id, reply) in ids.iter().zip(replies) {
-            match redis::from_redis_value::<Vec<String>>(reply) {
-                Ok(found) if found.is_empty() => {}
-                Ok(found) => {
-                    there.push(id);
-                    names.push(shown(found));
-                }
-                // A key of another type is no snapshot.
-                Err(_) => summaries.unreadable.push(id.clone()),
-            }
-        }
-        if there.is_empty() {
-            return Ok(summaries);
-        }
-        let mut values = redis::pipe();
-        for (id, names) in there.iter().zip(&names) {
-            values.cmd("HMGET").arg(keys.instance(id)).arg(names);
-        }
-        let values: Vec<Vec<Option<Bytes>>> = self.pipeline("summaries", &values).await?;
-        for ((id, names), values) in there.into_iter().zip(&names).zip(values) {
-            let mut fields = Fields::new(self, id);
-            for (name, value) in names.iter().zip(values) {
-                if let Some(value) = value {
-                    fields.insert(name, value);
-                }
-            }
-            if fields.is_empty() {
-                continue;
-            }
-            match summary(&fields) {
-                Ok(summary) => summaries.found.push(summary),
-                Err(_) => summaries.unreadable.push(id.clone()),
-            }
-        }
-        Ok(summaries)
-    }
-
     pub(super) async fn lists(&self, partition: Partition) -> Result<Vec<ListRecord>, StoreError> {
         let keys = self.keys_of(partition)?;
         let mut cmd = redis::cmd("SMEMBERS");
@@ -392,14 +330,6 @@ fn backwards(key: String, offset: usize, limit: usize) -> Cmd {
         .arg(-from_tail(offset.saturating_add(limit - 1)))
         .arg(-from_tail(offset));
     cmd
-}
-
-/// The fields that a listing shows.
-fn shown(names: Vec<String>) -> Vec<String> {
-    let more = ["finished_at", "meta"];
-    let fixed = Header::FIELDS.into_iter().chain(more).map(str::to_owned);
-    let tasks = names.into_iter().filter(|name| name.starts_with("task:"));
-    fixed.chain(tasks).collect()
 }
 
 fn list_record(list: ListName, reply: &[redis::Value]) -> Result<ListRecord, StoreError> {

@@ -21,6 +21,7 @@ mod own_keys;
 mod script;
 mod scripts;
 mod snapshot;
+mod summaries;
 #[cfg_attr(not(feature = "tls"), path = "plain.rs")]
 mod tls;
 

@@ -322,6 +322,20 @@ pub(crate) async fn unreadable_records_are_named_and_hide_nothing(on: On) {
     assert_eq!(pages[0].instances.len(), 1);
 }
 
+pub(crate) async fn summaries_come_in_the_order_asked_for(on: On) {
+    let t = on.store().await;
+    for name in ["a", "b", "c", "d"] {
+        t.started(item(name)).await;
+    }
+    t.damage(&id("d"), Damage::Format("9".into()));
+    t.damage(&id("b"), Damage::Foreign);
+    let asked = ["d", "c", "none", "b", "a"].map(id);
+    let summaries = t.store.summaries(p0(), &asked).await.expect("summaries");
+    assert_eq!(summaries.unreadable, ["d", "b"].map(id));
+    let found: Vec<InstanceId> = summaries.found.into_iter().map(|s| s.id).collect();
+    assert_eq!(found, ["c", "a"].map(id));
+}
+
 pub(crate) async fn a_listing_does_bounded_work_for_a_page(on: On) {
     let t = on.store().await;
     for i in 0..15 {
