@@ -168,9 +168,12 @@ impl<'a> Claim<'a> {
         let input = match &ticket.input {
             InputRef::Field { field, len } if *len <= self.budget => {
                 let value = instance.values.get(field).cloned();
-                // A node that waited too long has no value of its own, unless it was entered again and had its signal.
-                let absent = *len == 0 && ticket.purpose == Purpose::TimedOut;
-                value.filter(|value| !absent || !value.is_empty())
+                match (*len, ticket.purpose) {
+                    // Where nothing is expected, none and an empty one are the same.
+                    (0, Purpose::Run) => Some(value.unwrap_or_default()),
+                    // A node that waited too long has no value of its own, unless it was entered again and had its signal.
+                    _ => value.filter(|value| !value.is_empty()),
+                }
             }
             InputRef::Field { .. } | InputRef::Join => None,
         };

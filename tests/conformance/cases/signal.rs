@@ -281,6 +281,14 @@ pub(crate) async fn a_wait_that_takes_too_long_is_ready_for_the_engine(on: On) {
     let claim = t.one("w1").await;
     assert_eq!(claim.ticket.purpose, Purpose::TimedOut);
     assert_eq!((claim.record.attempt, &claim.input), (1, &None));
+    // Tried again, it is an entry like any other.
+    t.settle("w1", &retry(&claim, 0)).await;
+    let claim = t.one("w1").await;
+    assert_eq!(claim.ticket.purpose, Purpose::Run);
+    assert_eq!(
+        (claim.record.attempt, claim.input.as_deref()),
+        (2, Some(b"".as_slice()))
+    );
     // It goes on with nothing, or fails: here it fails.
     t.settle("w1", &fail(&claim)).await;
     let header = t.snapshot(&item.id).await.header;
