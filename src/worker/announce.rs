@@ -39,7 +39,7 @@ fn announcement(core: &Core, ttl: Duration) -> Announcement {
         definitions: workflows.map(|w| (w.name().clone(), w.hash())).collect(),
         queues: queues.into_iter().collect(),
         slots: core.config.concurrency,
-        busy: core.claims.len(),
+        busy: core.busy(),
         draining: core.stop.is_cancelled(),
         uptime: core.health.uptime(),
         ttl,

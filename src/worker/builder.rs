@@ -138,7 +138,8 @@ impl WorkerBuilder {
         self
     }
 
-    /// How many tasks run at once, 1 to 100 000. Default: 100.
+    /// How many tasks run at once, 1 to 100 000. Default: 100. A task whose handler has ended leaves its slot to the next one
+    /// while its outcome is stored, so a worker holds up to twice as many claims.
     pub fn concurrency(mut self, slots: usize) -> Self {
         self.config.concurrency = slots;
         self
@@ -171,7 +172,8 @@ impl WorkerBuilder {
         self
     }
 
-    /// The most tasks of one claim call, 1 to 256; never more than there are free slots. Default: 256.
+    /// The most tasks of one claim call, 1 to 256; never more than there are free slots, or than half of all slots. Default:
+    /// 256.
     pub fn max_batch(mut self, tasks: usize) -> Self {
         self.config.max_batch = tasks;
         self

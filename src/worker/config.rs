@@ -54,6 +54,12 @@ impl Config {
         }
     }
 
+    /// How many tasks one call may claim: half of the slots, so that the store works on one half while the worker has the
+    /// answers about the other. With all of them in one call each waits for the other.
+    pub(crate) fn most_in_a_call(&self) -> usize {
+        self.concurrency.div_ceil(2).min(self.max_batch)
+    }
+
     pub(crate) fn check(&self) -> Result<(), OptionError> {
         options::number("concurrency", self.concurrency, 1, 100_000)?;
         options::number(

@@ -119,6 +119,11 @@ impl Core {
             .map(Some)
     }
 
+    /// How many slots are in use, or a little more: tasks leave theirs before their claims.
+    pub(crate) fn busy(&self) -> usize {
+        self.claims.len().min(self.config.concurrency)
+    }
+
     /// The store knows that this worker lives.
     pub(crate) fn present(&self, partition: Partition) {
         let present = &self.present[usize::from(partition.number())];
@@ -169,11 +174,12 @@ impl Core {
         }
     }
 
-    /// Stores what became of a task, with all that ends meanwhile.
+    /// Stores what became of a task, with all that ends meanwhile. A slot that comes along is free when it is on its way.
     pub(crate) async fn settle(
         &self,
         partition: Partition,
         settlement: Settlement,
+        slot: Option<OwnedSemaphorePermit>,
     ) -> Result<SettleReply, SettleFailure> {
         if settle::is_large(&settlement) {
             return settle::alone(self, partition, settlement)
@@ -184,7 +190,11 @@ impl Core {
         let (reply, answer) = oneshot::channel();
         let settler = &self.settlers[usize::from(partition.number())];
         settler
-            .send(Commit { settlement, reply })
+            .send(Commit {
+                settlement,
+                slot,
+                reply,
+            })
             .await
             .map_err(|_| SettleFailure::Stopped)?;
         answer

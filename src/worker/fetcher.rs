@@ -166,7 +166,7 @@ impl Fetcher {
             .core
             .free_slots()
             .div_ceil(sharing)
-            .min(config.max_batch);
+            .min(config.most_in_a_call());
         if share == 0 && !self.lanes[index].hinted {
             return;
         }

@@ -13,7 +13,7 @@ pub struct Health {
     pub last_contact: Option<Duration>,
     /// How many tasks may run at once.
     pub slots: usize,
-    /// How many claims are held, settlements under way included.
+    /// How many claims are held: of tasks that run, and of those whose outcomes are being stored.
     pub running: usize,
     /// The worker takes no new tasks: it was told to stop.
     pub draining: bool,

@@ -176,9 +176,10 @@ impl Worker {
             }
         };
         let ticket = &claim.claimed.ticket;
+        let mut no_slot = None;
         let (fate, _) = tokio::select! {
             biased;
-            done = slot::step(&self.core, held, None, Row::Single) => done,
+            done = slot::step(&self.core, held, None, Row::Single, &mut no_slot) => done,
             () = heartbeats => std::future::pending().await,
             () = settler.run() => std::future::pending().await,
         };

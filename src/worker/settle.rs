@@ -1,12 +1,12 @@
 //! Group commit: what ends while a call is in flight goes with the next one, so that under load one call carries many
 //! settlements and their follow-up claims. Under load a second call is in flight: the store has work while the worker
-//! reads the answers of the first.
+//! reads the answers of the first. What goes leaves its slot to the next task, so that claims are on their way meanwhile.
 
 use std::{collections::VecDeque, sync::Arc};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{OwnedSemaphorePermit, mpsc, oneshot},
     time::sleep,
 };
 
@@ -24,6 +24,8 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Commit {
     pub(crate) settlement: Settlement,
+    /// The task's, unless a follow-up may need it.
+    pub(crate) slot: Option<OwnedSemaphorePermit>,
     pub(crate) reply: oneshot::Sender<Result<SettleReply, Arc<StoreError>>>,
 }
 
@@ -64,7 +66,8 @@ impl Settler {
         let mut open = true;
         loop {
             while self.is_due(calls.len()) {
-                let batch = self.take_batch();
+                let mut batch = self.take_batch();
+                self.free_slots(&mut batch);
                 calls.push(commit(Arc::clone(&self.core), self.partition, batch));
             }
             tokio::select! {
@@ -86,6 +89,14 @@ impl Settler {
     fn is_due(&self, in_flight: usize) -> bool {
         let least = if in_flight == 0 { 1 } else { Self::WORTH };
         in_flight < Self::CALLS && self.waiting.len() >= least
+    }
+
+    /// Others may run in them now: of those that left there are no more than the calls in flight can hold.
+    fn free_slots(&self, batch: &mut [Commit]) {
+        let freed = batch.iter_mut().filter_map(|commit| commit.slot.take());
+        if freed.count() > 0 {
+            self.core.fetch.ring(|_| {});
+        }
     }
 
     fn take_batch(&mut self) -> Vec<Commit> {

@@ -1,4 +1,4 @@
-//! One unit of concurrency: runs a claimed task, stores what became of it, and goes on with its follow-up.
+//! One unit of concurrency: runs a claimed task, hands over what became of it, and goes on with its follow-up.
 
 use std::sync::Arc;
 
@@ -47,17 +47,18 @@ pub enum Fate {
     Unsettled,
 }
 
-/// Runs a claim and its follow-ups, then frees the slot.
-pub(crate) async fn run(core: Arc<Core>, held: HeldClaim, slot: Option<OwnedSemaphorePermit>) {
+/// Runs a claim and its follow-ups. The slot is free when the outcome of the last is on its way to the store.
+pub(crate) async fn run(core: Arc<Core>, held: HeldClaim, mut slot: Option<OwnedSemaphorePermit>) {
     let mut row = Row::Following(0);
     let mut current = Some((held, None));
     while let Some((held, known)) = current.take() {
-        let (_, next) = step(&core, held, known, row).await;
+        let (_, next) = step(&core, held, known, row, &mut slot).await;
         row = row.next();
         current = next;
     }
-    drop(slot);
-    core.fetch.ring(|_| {});
+    if slot.take().is_some() {
+        core.fetch.ring(|_| {});
+    }
 }
 
 /// Whether follow-ups may be claimed with the settlement.
@@ -86,9 +87,12 @@ pub(crate) async fn step(
     held: HeldClaim,
     known: Option<Known>,
     row: Row,
+    slot: &mut Option<OwnedSemaphorePermit>,
 ) -> (Fate, Next) {
     let span = telemetry::span(core, held.claim());
-    step_in_span(core, held, known, row).instrument(span).await
+    step_in_span(core, held, known, row, slot)
+        .instrument(span)
+        .await
 }
 
 async fn step_in_span(
@@ -96,6 +100,7 @@ async fn step_in_span(
     held: HeldClaim,
     known: Option<Known>,
     row: Row,
+    slot: &mut Option<OwnedSemaphorePermit>,
 ) -> (Fate, Next) {
     if core.stop.is_cancelled() {
         return (give_back(core, &held).await, None);
@@ -108,7 +113,7 @@ async fn step_in_span(
             input,
         } => {
             telemetry::ended(&verdict, max_attempts);
-            commit(core, held, verdict, input, row).await
+            commit(core, held, verdict, input, (row, slot)).await
         }
         Ended::Lost => {
             tracing::warn!("the claim is lost; the task was stopped and nothing is stored");
@@ -137,7 +142,7 @@ async fn commit(
     held: HeldClaim,
     verdict: Verdict,
     input: Option<Known>,
-    row: Row,
+    (row, slot): (Row, &mut Option<OwnedSemaphorePermit>),
 ) -> (Fate, Next) {
     let fate = match &verdict {
         Verdict::Completed { .. } => Fate::Completed,
@@ -157,7 +162,9 @@ async fn commit(
         claim_next: claim_next(core, &verdict, row),
         verdict,
     };
-    match core.settle(held.partition(), settlement).await {
+    // A follow-up runs on the same slot.
+    let slot = slot.take_if(|_| settlement.claim_next.is_none());
+    match core.settle(held.partition(), settlement, slot).await {
         Ok(SettleReply::Stored { next }) => {
             let known = next.as_ref().and_then(|next| {
                 known_input(held.claim(), next.ticket.input.clone(), output, input)
@@ -203,7 +210,7 @@ impl Refused {
         );
         if self.fate != Fate::Failed {
             match core
-                .settle(held.partition(), self.failure(core, held))
+                .settle(held.partition(), self.failure(core, held), None)
                 .await
             {
                 Ok(SettleReply::Stored { .. }) => {

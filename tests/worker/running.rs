@@ -19,7 +19,7 @@ use tokio::{
     time::Instant,
 };
 
-use crate::support::{Flaky, Gauge, instance, partition, quick, task, until};
+use crate::support::{Fault, Flaky, Gauge, instance, partition, quick, task, until};
 
 const SOON: Duration = Duration::from_secs(10);
 
@@ -379,7 +379,47 @@ async fn a_worker_never_claims_more_than_it_has_slots() {
     }
     assert_eq!((gauge.most(), gauge.all()), (3, 50));
     assert!(store.wants().iter().all(|want| *want <= 3));
-    assert!(store.most_claimed() <= 3);
+    // Those that run, and those whose outcomes are on their way.
+    assert!(store.most_claimed() <= 6);
+}
+
+// A store that is slow or away takes the place of an outcome, not of a task; and not of any number of them.
+#[tokio::test]
+async fn the_next_task_runs_while_an_outcome_is_stored() {
+    let gauge = Gauge::default();
+    let seen = gauge.clone();
+    let flow = Workflow::builder("handed-over")
+        .task("a", move |n: u32| {
+            let inside = seen.enter();
+            async move {
+                tokio::task::yield_now().await;
+                drop(inside);
+                anyhow::Ok(n)
+            }
+        })
+        .build()
+        .unwrap();
+    let store = Flaky::new(MemoryStore::new());
+    let client = Client::new(store.clone());
+    let mut handles = Vec::new();
+    for n in 0..4 {
+        handles.push(client.start(&flow, n).await.unwrap());
+    }
+    store.fail("settle", Fault::Refuse, usize::MAX);
+    let _worker = quick(store.clone())
+        .workflow(&flow)
+        .concurrency(1)
+        .build()
+        .unwrap()
+        .spawn();
+    until("the second task runs", async || gauge.all() == 2).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!(gauge.all(), 2, "its own outcome has to wait, in its slot");
+    store.fail("settle", Fault::Refuse, 0);
+    for handle in handles {
+        handle.result_within(SOON).await.unwrap();
+    }
+    assert_eq!((gauge.most(), gauge.all()), (1, 4));
 }
 
 // At most one call for each task, to commit it and to claim on.
