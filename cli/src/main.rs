@@ -13,7 +13,7 @@ mod payload;
 mod text;
 mod worker;
 
-use std::{io::IsTerminal, process::ExitCode};
+use std::{io::IsTerminal, num::NonZeroUsize, process::ExitCode};
 
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -80,8 +80,7 @@ enum Command {
     Completions(commands::completions::Args),
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     let cli = Cli::parse();
     tracing_subscriber::fmt()
         .with_env_filter(
@@ -91,13 +90,31 @@ async fn main() -> ExitCode {
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
         .init();
-    match run(cli.command).await {
+    let done = runtime(cli.command.threads())
+        .map_err(anyhow::Error::from)
+        .and_then(|runtime| runtime.block_on(run(cli.command)));
+    match done {
         Ok(exit) => exit.into(),
         Err(error) => {
             eprintln!("tenure: {error:#}");
             Exit::of(&error).into()
         }
     }
+}
+
+/// A runtime with so many threads, or one for each core. A single thread is the one that calls, so that nothing has to be
+/// woken to hand work over.
+fn runtime(threads: Option<NonZeroUsize>) -> std::io::Result<tokio::runtime::Runtime> {
+    let mut builder = match threads.map(NonZeroUsize::get) {
+        Some(1) => tokio::runtime::Builder::new_current_thread(),
+        Some(threads) => {
+            let mut builder = tokio::runtime::Builder::new_multi_thread();
+            builder.worker_threads(threads);
+            builder
+        }
+        None => tokio::runtime::Builder::new_multi_thread(),
+    };
+    builder.enable_all().build()
 }
 
 async fn run(command: Command) -> anyhow::Result<Exit> {
@@ -129,6 +146,15 @@ async fn run(command: Command) -> anyhow::Result<Exit> {
 }
 
 impl Command {
+    /// How many threads run it; unless it says so, as many as there are cores.
+    fn threads(&self) -> Option<NonZeroUsize> {
+        match self {
+            Self::Bench(args) => Some(args.threads),
+            Self::BenchWorker(args) => Some(args.threads),
+            _ => None,
+        }
+    }
+
     /// What is logged when `TENURE_LOG` says nothing: a worker tells what it does, the others show a table.
     fn log_level(&self) -> &'static str {
         match self {

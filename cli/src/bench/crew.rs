@@ -1,6 +1,6 @@
 //! Worker processes of a load.
 
-use std::{process::Stdio, time::Duration};
+use std::{num::NonZeroUsize, process::Stdio, time::Duration};
 
 use anyhow::{Context, ensure};
 use tokio::{
@@ -16,6 +16,7 @@ pub(crate) struct Work {
     pub(crate) shape: Shape,
     pub(crate) concurrency: u64,
     pub(crate) ttl: Duration,
+    pub(crate) threads: NonZeroUsize,
     /// Handlers never return.
     pub(crate) hold: bool,
 }
@@ -36,6 +37,7 @@ impl Member {
             .args(["--shape", &work.shape.to_string()])
             .args(["--concurrency", &work.concurrency.to_string()])
             .args(["--claim-ttl", &format!("{}ms", work.ttl.as_millis())])
+            .args(["--threads", &work.threads.to_string()])
             .args(work.hold.then_some("--hold"))
             // The address may hold a password: it goes by the environment, which other users cannot list.
             .env("TENURE_REDIS_URL", &place.url)

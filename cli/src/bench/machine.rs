@@ -1,6 +1,6 @@
 //! What the figures depend on.
 
-use std::fmt;
+use std::{fmt, num::NonZeroUsize};
 
 use serde::Serialize;
 
@@ -15,6 +15,8 @@ pub(crate) struct Machine {
     /// `release` or `debug`.
     build: &'static str,
     version: &'static str,
+    /// Threads of the client and of each worker process.
+    threads: NonZeroUsize,
     cores: usize,
     os: &'static str,
     architecture: &'static str,
@@ -26,7 +28,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    pub(crate) async fn of(place: &Place) -> anyhow::Result<Self> {
+    pub(crate) async fn of(place: &Place, threads: NonZeroUsize) -> anyhow::Result<Self> {
         let mut redis = String::from("unknown");
         if let Some(node) = place.nodes.first() {
             let server = section(&mut node.clone(), "server").await?;
@@ -41,6 +43,7 @@ impl Machine {
                 "release"
             },
             version: env!("CARGO_PKG_VERSION"),
+            threads,
             cores: std::thread::available_parallelism().map_or(0, usize::from),
             os: std::env::consts::OS,
             architecture: std::env::consts::ARCH,
@@ -52,9 +55,13 @@ impl Machine {
 
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let threads = match self.threads.get() {
+            1 => String::from("1 thread"),
+            several => format!("{several} threads"),
+        };
         write!(
             f,
-            "Tenure {} ({} build), Redis {}, {} cores, {} {}",
+            "Tenure {} ({} build, {threads}), Redis {}, {} cores, {} {}",
             self.version, self.build, self.redis, self.cores, self.os, self.architecture
         )?;
         match self.busy {

@@ -17,7 +17,7 @@ mod stats;
 mod table;
 pub(crate) mod worker;
 
-use std::sync::Mutex;
+use std::{num::NonZeroUsize, sync::Mutex};
 
 use anyhow::Context;
 use clap::ValueEnum;
@@ -36,6 +36,8 @@ use server::Persistence;
 /// What all loads share.
 pub(crate) struct Bench {
     sizes: Sizes,
+    /// Threads of this process and of each worker process.
+    threads: NonZeroUsize,
     /// The Redis that was given.
     given: Option<String>,
     /// Every measurement of the reference, as a row.
@@ -89,6 +91,7 @@ impl Bench {
     fn new(args: &Args) -> Self {
         Self {
             sizes: Sizes::of(args),
+            threads: args.threads,
             given: args.redis.clone(),
             references: Mutex::default(),
         }
@@ -121,7 +124,7 @@ impl Bench {
 
     async fn machine(&self) -> anyhow::Result<Machine> {
         let place = self.place().await?;
-        let machine = Machine::of(&place).await?;
+        let machine = Machine::of(&place, self.threads).await?;
         place.leave().await?;
         Ok(machine)
     }

@@ -1,6 +1,6 @@
 //! What is asked for, and how much of it.
 
-use std::time::Duration;
+use std::{num::NonZeroUsize, time::Duration};
 
 use clap::ValueEnum;
 
@@ -47,6 +47,9 @@ pub(crate) struct Args {
     /// Starts per second of the open loop
     #[arg(long, value_name = "N", default_value_t = 5000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) rate: u64,
+    /// Threads of the client and of each worker process; with tasks this small, one is the fastest
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(crate) threads: NonZeroUsize,
 }
 
 /// A kind of load.
@@ -206,6 +209,7 @@ mod tests {
             seconds: None,
             rounds: None,
             rate: 5000,
+            threads: NonZeroUsize::MIN,
         };
         change(&mut args);
         Sizes::of(&args)

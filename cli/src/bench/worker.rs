@@ -2,7 +2,7 @@
 //! has connected, begins with the first line on its standard input and shuts down when that ends, so that it never
 //! outlives the benchmark.
 
-use std::time::Duration;
+use std::{num::NonZeroUsize, time::Duration};
 
 use tenure::{Namespace, RedisStore, Worker};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
@@ -23,6 +23,8 @@ pub(crate) struct Args {
     concurrency: usize,
     #[arg(long, value_parser = humantime::parse_duration)]
     claim_ttl: Duration,
+    #[arg(long, default_value = "1")]
+    pub(crate) threads: NonZeroUsize,
     /// Handlers never return
     #[arg(long)]
     hold: bool,

@@ -29,6 +29,7 @@ async fn drain_by(bench: &Bench, place: &Place, processes: u64) -> anyhow::Resul
             shape,
             concurrency: SLOTS / processes,
             ttl: CLAIM_TTL,
+            threads: bench.threads,
             hold: false,
         };
         crew.push(Member::start(place, work).await?);

@@ -31,6 +31,7 @@ async fn recover(bench: &Bench, place: &Place) -> anyhow::Result<Row> {
             shape: Shape::Chain(1),
             concurrency: held,
             ttl,
+            threads: bench.threads,
             hold: true,
         },
     )
