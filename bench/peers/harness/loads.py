@@ -94,6 +94,7 @@ def raw_reference(given, results, hosts, number):
     """What Redis does with eight commands in a script, just before a program; nothing if it failed."""
     hosts["redis"].clear()
     command = [*peers.rust("tenure"), "reference", "--url", hosts["redis"].url, "--count", str(REFERENCE[given.quick])]
+    command += ["--threads", str(given.threads)]
     try:
         rate = call(command)["reference"]
     except (RuntimeError, OSError, ValueError, subprocess.SubprocessError) as error:

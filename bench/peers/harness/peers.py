@@ -37,6 +37,12 @@ class Peer:
     deep: bool = True
     needs: tuple = ()
 
+    def on_threads(self, threads):
+        """The same with so many threads of its runtime, where its program takes them: those in Rust do."""
+        if "cargo" not in self.needs:
+            return self
+        return dataclasses.replace(self, flags=(*self.flags, "--threads", str(threads)))
+
     def count(self, load, quick):
         """How many jobs it gets."""
         counts = (QUICK_SLOW if self.slow else QUICK) if quick else (SLOW if self.slow else FAST)

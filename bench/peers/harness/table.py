@@ -98,6 +98,7 @@ def notes(results, machine, given):
     yield f"Medians; rounds: {given.rounds}. In brackets: Tenure's rate over this one. Reference: {reference} calls/s of"
     yield "a script of 8 commands, 200 in flight on one connection, measured before each program. No job was lost: where one"
     yield "was, there would be no figure."
+    yield f"Threads of each program in Rust: {given.threads}."
     yield f"{machine['cores']} cores, {machine['cpu']}, {machine['system']}. {versions}."
     if given.quick:
         yield "A quick run: small counts; its rates say little."

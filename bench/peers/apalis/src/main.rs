@@ -22,12 +22,11 @@ struct Apalis {
     args: Args,
 }
 
-#[tokio::main]
-async fn main() -> Result<()> {
+fn main() -> Result<()> {
+    let args = Args::parse()?;
     // Workers run in the main task, as in its documentation; their tasks are spawned.
-    LocalSet::new()
-        .run_until(peers_common::main::<Apalis>())
-        .await
+    let local = LocalSet::new();
+    args.block_on(local.run_until(peers_common::load::<Apalis>(args.clone())))
 }
 
 fn config(args: &Args) -> Config {

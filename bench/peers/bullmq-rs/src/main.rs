@@ -24,9 +24,9 @@ struct BullMq {
     args: Args,
 }
 
-#[tokio::main]
-async fn main() -> Result<()> {
-    peers_common::main::<BullMq>().await
+fn main() -> Result<()> {
+    let args = Args::parse()?;
+    args.block_on(peers_common::load::<BullMq>(args.clone()))
 }
 
 fn connection(args: &Args) -> RedisConnectionOptions {

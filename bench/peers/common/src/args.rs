@@ -1,5 +1,7 @@
 use std::{env, str::FromStr};
 
+use tokio::runtime::Builder;
+
 use crate::Result;
 
 /// What one job is.
@@ -37,7 +39,7 @@ impl FromStr for Shape {
     }
 }
 
-/// `<program> <load> --url URL [--shape single] [--count 1000] [--slots 200] [--tuned] [--hold] [--bare]`
+/// `<program> <load> --url URL [--shape single] [--count 1000] [--slots 200] [--threads 1] [--tuned] [--hold] [--bare]`
 #[derive(Debug, Clone)]
 pub struct Args {
     /// `throughput`, `idle`, `depth`, `enqueue`, `worker`, or what a program has of its own.
@@ -50,6 +52,8 @@ pub struct Args {
     pub count: usize,
     /// Tasks that run at once. Default: 200.
     pub slots: usize,
+    /// Threads of the runtime. Default: 1, as a program of Node has.
+    pub threads: usize,
     /// The settings with which the peer recovers sooner. Default: its own.
     pub tuned: bool,
     /// Handlers of `worker` never end. Default: they end at once.
@@ -71,6 +75,7 @@ impl Args {
             shape: Shape::Single,
             count: 1000,
             slots: 200,
+            threads: 1,
             tuned: false,
             hold: false,
             bare: false,
@@ -82,6 +87,7 @@ impl Args {
                 "--shape" => args.shape = value()?.parse()?,
                 "--count" => args.count = value()?.parse()?,
                 "--slots" => args.slots = value()?.parse()?,
+                "--threads" => args.threads = value()?.parse()?,
                 "--tuned" => args.tuned = true,
                 "--hold" => args.hold = true,
                 "--bare" => args.bare = true,
@@ -89,5 +95,21 @@ impl Args {
             }
         }
         Ok(args)
+    }
+
+    /// Runs a program to its end on a runtime with so many threads.
+    ///
+    /// # Errors
+    /// Those of the program, and a runtime that cannot be made.
+    pub fn block_on(&self, program: impl Future<Output = Result<()>>) -> Result<()> {
+        let mut builder = match self.threads {
+            1 => Builder::new_current_thread(),
+            _ => Builder::new_multi_thread(),
+        };
+        builder
+            .worker_threads(self.threads)
+            .enable_all()
+            .build()?
+            .block_on(program)
     }
 }

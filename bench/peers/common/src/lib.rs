@@ -1,6 +1,6 @@
 //! What the programs of all Rust peers share: how they are called, the loads, the checks, the line they print.
 //!
-//! A peer implements [`Peer`]; [`main`] runs one load on it and prints one line of JSON.
+//! A peer implements [`Peer`]; [`load`] runs one on it and prints one line of JSON.
 
 mod args;
 mod ledger;
@@ -9,7 +9,7 @@ mod server;
 
 pub use args::{Args, Shape};
 pub use ledger::{Ledger, payload, payload_index};
-pub use loads::main;
+pub use loads::load;
 pub use server::{connect, used_memory};
 
 use std::{sync::Arc, time::Duration};

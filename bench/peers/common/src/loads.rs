@@ -20,8 +20,7 @@ const MEASURED: usize = 8_000;
 ///
 /// # Errors
 /// Whatever went wrong, and a count that is not what it must be.
-pub async fn main<P: Peer>() -> Result<()> {
-    let args = Args::parse()?;
+pub async fn load<P: Peer>(args: Args) -> Result<()> {
     let ledger = Arc::new(Ledger::new(&args));
     let mut peer = P::connect(&args, Arc::clone(&ledger)).await?;
     let line = match args.load.as_str() {

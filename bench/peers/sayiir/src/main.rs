@@ -28,9 +28,9 @@ struct Sayiir {
     args: Args,
 }
 
-#[tokio::main]
-async fn main() -> Result<()> {
-    peers_common::main::<Sayiir>().await
+fn main() -> Result<()> {
+    let args = Args::parse()?;
+    args.block_on(peers_common::load::<Sayiir>(args.clone()))
 }
 
 fn workflow(shape: Shape, ledger: &Arc<Ledger>) -> Result<Flow> {

@@ -22,13 +22,14 @@ struct Tenure {
     args: Args,
 }
 
-#[tokio::main]
-async fn main() -> Result<()> {
+fn main() -> Result<()> {
     let args = Args::parse()?;
-    if args.load == "reference" {
-        return reference::run(&args).await;
-    }
-    peers_common::main::<Tenure>().await
+    args.block_on(async {
+        match args.load.as_str() {
+            "reference" => reference::run(&args).await,
+            _ => peers_common::load::<Tenure>(args.clone()).await,
+        }
+    })
 }
 
 fn workflow(shape: Shape, ledger: &Arc<Ledger>) -> Result<Workflow<String, String>> {
