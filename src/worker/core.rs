@@ -119,6 +119,14 @@ impl Core {
             .map(Some)
     }
 
+    /// Gives a slot back to those that claim.
+    pub(crate) fn leave(&self, slot: Option<OwnedSemaphorePermit>) {
+        if slot.is_some() {
+            drop(slot);
+            self.fetch.ring(|_| {});
+        }
+    }
+
     /// How many slots are in use, or a little more: tasks leave theirs before their claims.
     pub(crate) fn busy(&self) -> usize {
         self.claims.len().min(self.config.concurrency)
@@ -174,7 +182,8 @@ impl Core {
         }
     }
 
-    /// Stores what became of a task, with all that ends meanwhile. A slot that comes along is free when it is on its way.
+    /// Stores what became of a task, with all that ends meanwhile. A slot that comes along is free when it is on its way; a
+    /// large one keeps its slot until it is there.
     pub(crate) async fn settle(
         &self,
         partition: Partition,
@@ -182,8 +191,9 @@ impl Core {
         slot: Option<OwnedSemaphorePermit>,
     ) -> Result<SettleReply, SettleFailure> {
         if settle::is_large(&settlement) {
-            return settle::alone(self, partition, settlement)
-                .await
+            let reply = settle::alone(self, partition, settlement).await;
+            self.leave(slot);
+            return reply
                 .ok_or(SettleFailure::Stopped)?
                 .map_err(|error| SettleFailure::Store(Arc::new(error)));
         }

@@ -67,7 +67,7 @@ impl Settler {
         loop {
             while self.is_due(calls.len()) {
                 let mut batch = self.take_batch();
-                self.free_slots(&mut batch);
+                self.leave_slots(&mut batch);
                 calls.push(commit(Arc::clone(&self.core), self.partition, batch));
             }
             tokio::select! {
@@ -92,10 +92,9 @@ impl Settler {
     }
 
     /// Others may run in them now: of those that left there are no more than the calls in flight can hold.
-    fn free_slots(&self, batch: &mut [Commit]) {
-        let freed = batch.iter_mut().filter_map(|commit| commit.slot.take());
-        if freed.count() > 0 {
-            self.core.fetch.ring(|_| {});
+    fn leave_slots(&self, batch: &mut [Commit]) {
+        for commit in batch {
+            self.core.leave(commit.slot.take());
         }
     }
 

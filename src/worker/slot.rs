@@ -56,9 +56,7 @@ pub(crate) async fn run(core: Arc<Core>, held: HeldClaim, mut slot: Option<Owned
         row = row.next();
         current = next;
     }
-    if slot.take().is_some() {
-        core.fetch.ring(|_| {});
-    }
+    core.leave(slot);
 }
 
 /// Whether follow-ups may be claimed with the settlement.

@@ -449,6 +449,34 @@ async fn under_load_a_call_commits_and_claims_for_many_tasks() {
     assert!(calls <= 1500, "{calls} calls for 1500 tasks");
 }
 
+// The slot of a large result is free when that is stored, and the worker knows.
+#[tokio::test]
+async fn large_results_leave_their_slots_at_once() {
+    let flow = Workflow::builder("large")
+        .task("a", |n: u8| async move {
+            anyhow::Ok(vec![f64::from(n); 100_000])
+        })
+        .build()
+        .unwrap();
+    let store = MemoryStore::new();
+    let client = Client::new(store.clone());
+    let mut handles = Vec::new();
+    for n in 0..5 {
+        handles.push(client.start(&flow, n).await.unwrap());
+    }
+    let _worker = quick(store)
+        .workflow(&flow)
+        .concurrency(1)
+        .poll_interval(Duration::from_secs(5))
+        .build()
+        .unwrap()
+        .spawn();
+    for handle in handles {
+        let result = handle.result_within(SOON).await.unwrap();
+        assert_eq!(result.len(), 100_000);
+    }
+}
+
 // W53
 #[tokio::test]
 async fn one_task_can_be_driven_by_hand() {
