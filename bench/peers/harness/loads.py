@@ -136,7 +136,7 @@ def program(peer, words, results, hosts, what):
 
 def options(peer):
     """What every call of a peer's program ends with."""
-    return ["--slots", str(peer.slots), *peer.flags]
+    return ["--slots", str(peer.slots), *peer.options()]
 
 
 def call(command):

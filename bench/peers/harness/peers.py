@@ -28,6 +28,8 @@ class Peer:
     server: str = "redis"
     slots: int = 200
     flags: tuple = ()
+    # Of its runtime; nothing where the program has no such option.
+    threads: int | None = None
     slow: bool = False
     # The most jobs of a load, where a peer has such a limit.
     most: int = 1_000_000
@@ -41,7 +43,11 @@ class Peer:
         """The same with so many threads of its runtime, where its program takes them: those in Rust do."""
         if "cargo" not in self.needs:
             return self
-        return dataclasses.replace(self, flags=(*self.flags, "--threads", str(threads)))
+        return dataclasses.replace(self, threads=threads)
+
+    def options(self):
+        """What every call of its program ends with, but for the slots."""
+        return [*self.flags, *(["--threads", str(self.threads)] if self.threads else [])]
 
     def count(self, load, quick):
         """How many jobs it gets."""

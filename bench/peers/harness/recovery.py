@@ -46,7 +46,7 @@ def case(peer, tuned, cap, results):
 
 def kill_and_wait(peer, tuned, cap, url):
     """Seconds until the last of the jobs has begun again, nothing if not within the cap; and how many have."""
-    words = ["--url", url, "--slots", str(peer.slots if peer.slots >= JOBS else JOBS), *peer.flags]
+    words = ["--url", url, "--slots", str(max(peer.slots, JOBS)), *peer.options()]
     words += ["--count", str(JOBS)]
     subprocess.run([*peer.command, "enqueue", *words], check=True, timeout=PATIENCE, capture_output=True)
     words += ["--tuned"] if tuned else []
