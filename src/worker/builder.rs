@@ -138,8 +138,11 @@ impl WorkerBuilder {
         self
     }
 
-    /// How many tasks run at once, 1 to 100 000. Default: 100. A task whose handler has ended leaves its slot to the next one
-    /// while its outcome is stored, so a worker holds up to twice as many claims.
+    /// How many tasks run at once, 1 to 100 000. Default: 100.
+    ///
+    /// A task whose handler has ended leaves its slot to the next one while its outcome is on its way, so that a worker holds
+    /// more claims than it has slots: by no more than two calls with outcomes hold, for each partition. Handlers that mostly
+    /// wait for others are run fastest by a runtime of one thread (docs/benchmarks.md has figures).
     pub fn concurrency(mut self, slots: usize) -> Self {
         self.config.concurrency = slots;
         self

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use tenure::{
+    Client, Worker, Workflow,
     ids::{MailboxId, WorkerId},
     store::{Event, Hint, Hints, Inspect, Parking, Store, StoreError, redis::RedisStore},
 };
@@ -287,6 +288,42 @@ async fn a_server_that_becomes_a_replica_is_a_moment_and_not_the_end() {
     assert!(matches!(refused, StoreError::Moment { .. }), "{refused:?}");
     server.run::<()>(&["REPLICAOF", "NO", "ONE"]);
     start(&store, item("order-1")).await;
+}
+
+// case 20
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn parked_workers_outlive_a_time_as_clients_of_a_replica() {
+    let server = RedisServer::start();
+    let store = store(&server).await;
+    let flow = Workflow::builder("outlives")
+        .task("a", |n: u32| async move { anyhow::Ok(n) })
+        .build()
+        .expect("a workflow");
+    let worker = || {
+        let worker = Worker::builder(store.clone()).workflow(&flow);
+        worker.build().expect("a worker").spawn()
+    };
+    let workers = [worker(), worker()];
+    let list = format!("{{tenure:0}}:idle:default:{}", flow.hash());
+    until(async || server.run::<usize>(&["ZCARD", &list]) == 2).await;
+    server.run::<()>(&["REPLICAOF", "127.0.0.1", "1"]);
+    // Longer than a round of the keeper and a look at the connections.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert!(workers.iter().all(|worker| !worker.health().ended));
+    server.run::<()>(&["REPLICAOF", "NO", "ONE"]);
+    let client = Client::new(store.clone());
+    let mut handles = Vec::new();
+    for n in 0..20 {
+        handles.push(client.start(&flow, n).await.expect("a start"));
+    }
+    for (n, handle) in (0..20).zip(handles) {
+        let result = handle.result_within(Duration::from_secs(20)).await;
+        assert_eq!(result.expect("a result"), n);
+    }
+    for worker in workers {
+        worker.shutdown();
+        worker.join().await.expect("a worker that ends well");
+    }
 }
 
 #[tokio::test]
