@@ -7,6 +7,7 @@ mod doctor;
 mod events;
 mod functions;
 mod functions_stored;
+mod idle;
 mod listing;
 mod lists;
 mod payloads;
