@@ -182,8 +182,8 @@ impl Core {
         }
     }
 
-    /// Stores what became of a task, with all that ends meanwhile. A slot that comes along is free when it is on its way; a
-    /// large one keeps its slot until it is there.
+    /// Stores what became of a task, with all that ends meanwhile. A slot that comes along is free when the call begins; that
+    /// of a large result when the call has ended.
     pub(crate) async fn settle(
         &self,
         partition: Partition,
