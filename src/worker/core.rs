@@ -119,6 +119,12 @@ impl Core {
             .map(Some)
     }
 
+    /// A slot for a task that has left its own, before any new one is claimed; none when the worker stops.
+    pub(crate) async fn slot(&self) -> Option<OwnedSemaphorePermit> {
+        let slot = Arc::clone(&self.slots).acquire_owned();
+        self.stop.run_until_cancelled(slot).await?.ok()
+    }
+
     /// Gives a slot back to those that claim.
     pub(crate) fn leave(&self, slot: Option<OwnedSemaphorePermit>) {
         if slot.is_some() {

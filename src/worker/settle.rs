@@ -93,8 +93,11 @@ impl Settler {
 
     /// Others may run in them now: of those that left there are no more than the calls in flight can hold.
     fn leave_slots(&self, batch: &mut [Commit]) {
-        for commit in batch {
-            self.core.leave(commit.slot.take());
+        let left: Vec<_> = batch.iter_mut().filter_map(|c| c.slot.take()).collect();
+        if !left.is_empty() {
+            // All of them before the word, so that one call claims for all.
+            drop(left);
+            self.core.fetch.ring(|_| {});
         }
     }
 
@@ -215,7 +218,7 @@ fn output_len(settlement: &Settlement) -> usize {
 
 fn answer(batch: Vec<Commit>, replies: Vec<SettleReply>) {
     for (commit, reply) in batch.into_iter().zip(replies) {
-        // The slot is gone only when the worker was dropped; then nobody wants to know.
+        // The task is gone only when the worker was dropped; then nobody wants to know.
         commit.reply.send(Ok(reply)).ok();
     }
 }

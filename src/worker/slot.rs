@@ -162,6 +162,7 @@ async fn commit(
     };
     // A follow-up runs on the same slot.
     let slot = slot.take_if(|_| settlement.claim_next.is_none());
+    let left = slot.is_some();
     match core.settle(held.partition(), settlement, slot).await {
         Ok(SettleReply::Stored { next }) => {
             let known = next.as_ref().and_then(|next| {
@@ -185,7 +186,11 @@ async fn commit(
                 fate,
                 reason: telemetry::chain(error.as_ref()),
             };
-            (refused.settle(core, &held).await, None)
+            // What is refused is not done with: it takes the place of another task until it is.
+            let slot = if left { core.slot().await } else { None };
+            let fate = refused.settle(core, &held).await;
+            core.leave(slot);
+            (fate, None)
         }
     }
 }

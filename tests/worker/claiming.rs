@@ -215,7 +215,8 @@ async fn a_worker_with_few_slots_serves_all_partitions() {
         assert_eq!(handle.unwrap().result_within(SOON).await.unwrap(), n);
     }
     assert!(store.wants().iter().all(|want| *want <= 2));
-    assert!(store.most_claimed() <= 2);
+    // Those that run, and those whose outcomes are on their way.
+    assert!(store.most_claimed() <= 4);
 }
 
 // case 58: the list of a busy worker is served by the one that is free.

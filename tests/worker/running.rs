@@ -346,9 +346,9 @@ async fn a_worker_serves_more_lists_than_fit_one_call() {
     }
 }
 
-// W03: never more than free slots, whatever is waiting.
+// W03: never more asked for than there are free slots, whatever is waiting.
 #[tokio::test]
-async fn a_worker_never_claims_more_than_it_has_slots() {
+async fn a_worker_never_runs_more_than_it_has_slots() {
     let gauge = Gauge::default();
     let seen = gauge.clone();
     let flow = Workflow::builder("slots")
@@ -449,9 +449,42 @@ async fn under_load_a_call_commits_and_claims_for_many_tasks() {
     assert!(calls <= 1500, "{calls} calls for 1500 tasks");
 }
 
+// A store that refuses for good does not have a whole queue run for nothing.
+#[tokio::test]
+async fn what_the_store_refuses_takes_the_place_of_other_tasks() {
+    let gauge = Gauge::default();
+    let seen = gauge.clone();
+    let flow = Workflow::builder("refused")
+        .task("a", move |n: u32| {
+            drop(seen.enter());
+            async move { anyhow::Ok(n) }
+        })
+        .build()
+        .unwrap();
+    let store = Flaky::new(MemoryStore::new());
+    let client = Client::new(store.clone());
+    for n in 0..50 {
+        client.start(&flow, n).await.unwrap();
+    }
+    store.fail("settle", Fault::RefuseForGood, usize::MAX);
+    let _worker = quick(store.clone())
+        .workflow(&flow)
+        .concurrency(1)
+        .poll_interval(Duration::from_secs(5))
+        .build()
+        .unwrap()
+        .spawn();
+    until("the first is refused twice", async || {
+        store.calls("settle") >= 2
+    })
+    .await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(gauge.all() <= 3, "{} handlers ran", gauge.all());
+}
+
 // The slot of a large result is free when that is stored, and the worker knows.
 #[tokio::test]
-async fn large_results_leave_their_slots_at_once() {
+async fn large_results_leave_their_slots_when_they_are_stored() {
     let flow = Workflow::builder("large")
         .task("a", |n: u8| async move {
             anyhow::Ok(vec![f64::from(n); 100_000])

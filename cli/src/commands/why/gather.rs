@@ -80,7 +80,9 @@ pub(super) async fn evidence(client: &Client, id: &InstanceId) -> anyhow::Result
     if !ready.is_empty() {
         let held = held(client, id).await?;
         for worker in &mut workers {
-            worker.busy = worker.busy.max(held.get(&worker.id).copied().unwrap_or(0));
+            // Of what it holds, outcomes that are being stored have no slot any more.
+            let held = held.get(&worker.id).copied().unwrap_or(0);
+            worker.busy = worker.busy.max(held.min(worker.slots));
         }
     }
     Ok(Evidence {
